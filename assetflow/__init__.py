@@ -25,21 +25,19 @@ if TYPE_CHECKING:
     from assetflow.authoring.asset_status import status
     from assetflow.authoring.emitting import emit
     from assetflow.authoring.flows import flow
-    from assetflow.authoring.metadata import Metadata, Skip
+    from assetflow.authoring.metadata import Metadata, OutletEvents, Skip
     from assetflow.authoring.observing import observe
-    from assetflow.authoring.outlet_events import OutletEvents
     from assetflow.authoring.past_events.reading import InletEvents
     from assetflow.authoring.past_events.sources import inlet_events
     from assetflow.authoring.recording import outlet_events
     from assetflow.authoring.tasks import task
     from assetflow.authoring.triggering import TriggeringAssetEvents, partition_key, triggering_asset_events
-    from assetflow.core.lazy_schedules import Lazy
-    from assetflow.core.simulation.run import simulate
+    from assetflow.core.simulate.run import simulate
     from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
     from assetflow.core.values.conditions import AssetAll, AssetAny, AtLeast
     from assetflow.core.values.events import AssetEvent
     from assetflow.core.values.freshness_policy import FreshnessPolicy
-    from assetflow.core.values.freshness_schedules import Eager, OnMissing
+    from assetflow.core.values.freshness_schedules import Eager, Lazy, OnMissing
     from assetflow.core.values.schedule_values import (
         AssetAndTimeSchedule,
         AssetOrTimeSchedule,
@@ -106,26 +104,24 @@ _PLACES = {
     "assetflow.authoring.asset_status": ("status",),
     "assetflow.authoring.emitting": ("emit",),
     "assetflow.authoring.flows": ("flow",),
-    "assetflow.authoring.metadata": ("Metadata", "Skip"),
+    "assetflow.authoring.metadata": ("Metadata", "OutletEvents", "Skip"),
     "assetflow.authoring.observing": ("observe",),
-    "assetflow.authoring.outlet_events": ("OutletEvents",),
     "assetflow.authoring.past_events.reading": ("InletEvents",),
-    "assetflow.authoring.recording": ("outlet_events",),
     "assetflow.authoring.past_events.sources": ("inlet_events",),
+    "assetflow.authoring.recording": ("outlet_events",),
     "assetflow.authoring.tasks": ("task",),
     "assetflow.authoring.triggering": ("TriggeringAssetEvents", "partition_key", "triggering_asset_events"),
+    "assetflow.core.simulate.run": ("simulate",),
     "assetflow.core.values.assets": ("Asset", "AssetAlias", "AssetRef"),
     "assetflow.core.values.conditions": ("AssetAll", "AssetAny", "AtLeast"),
-    "assetflow.core.values.freshness_schedules": ("Eager", "OnMissing"),
     "assetflow.core.values.events": ("AssetEvent",),
     "assetflow.core.values.freshness_policy": ("FreshnessPolicy",),
-    "assetflow.core.lazy_schedules": ("Lazy",),
+    "assetflow.core.values.freshness_schedules": ("Eager", "Lazy", "OnMissing"),
     "assetflow.core.values.schedule_values": (
         "AssetAndTimeSchedule",
         "AssetOrTimeSchedule",
         "PartitionedAssetTimetable",
     ),
-    "assetflow.core.simulate.run": ("simulate",),
     "assetflow.core.values.uri": ("register_scheme",),
     "assetflow.core.values.watchers": ("AssetWatcher",),
     "assetflow.errors": ("AssetflowError",),

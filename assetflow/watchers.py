@@ -11,13 +11,11 @@ Each message in the queue is an update of the asset, and starts the flow. Contra
 """
 
 from assetflow.core.values.addresses import block
-from assetflow.core.values.other_triggers import WebhookTrigger
-from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger
+from assetflow.core.values.other_triggers import ClassTrigger, WebhookTrigger
+from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger, SQLTrigger
 from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, Trigger
-from assetflow.core.watchers.changes import Change
-from assetflow.core.watchers.class_trigger import ClassTrigger
 from assetflow.core.watchers.messages import Message
-from assetflow.core.watchers.sql_trigger import SQLTrigger
+from assetflow.core.watchers.table_changes import Change
 
 __all__ = [
     "Change",

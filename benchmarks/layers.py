@@ -14,12 +14,12 @@ from uuid import UUID, uuid4, uuid5
 from sqlalchemy import ColumnElement, Connection, Table, insert, literal, select
 
 from assetflow import Eager
-from assetflow.core.freshness.data_flow import Output
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text

@@ -25,15 +25,15 @@ from uuid import UUID, uuid4
 import httpx
 
 from assetflow import Asset, AssetWatcher
-from assetflow.core.graph.drawing import MOST
+from assetflow.core.graph.layout import MOST
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter
-from assetflow.operations import asset_backfills
-from assetflow.operations.asset_backfills import BackfillWanted
+from assetflow.operations import backfill
+from assetflow.operations.backfill import BackfillWanted
 from assetflow.operations.installation import Installation
 from assetflow.watchers import FileTrigger
 from benchmarks import ring
@@ -93,7 +93,7 @@ def prepare(place: Path, size: int, events: int, queued: int) -> None:
             _record(ledger, *(AssetEvent(uuid4(), KEYED, now, ring.BY, partition_key=key) for key in keys))
         _deploy(ledger, "days/shop", PartitionedAssetTimetable(assets=Asset("s3://lake/never")), produces=(HUB,))
         whole = BackfillWanted(HUB.uri)
-        asset_backfills.begin(Installation(ledger), whole, asset_backfills.plan(ledger.reader, whole))
+        backfill.begin(Installation(ledger), whole, backfill.plan(ledger.reader, whole))
         for decision in ledger.reader.decisions.find(status="waiting", limit=size):
             ledger.writer.decisions.launched(decision.id, uuid4(), now)
 

@@ -12,11 +12,9 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from assetflow.api import hooks, metrics, v1, v2
-from assetflow.api.backend import Backend
 from assetflow.api.keys import right_for
-from assetflow.api.params import ONLY_KNOWN
 from assetflow.api.problems import Problem, add_handlers
-from assetflow.api.responses import Json
+from assetflow.api.requests import ONLY_KNOWN, Backend, Json
 from assetflow.api.security import Access, Guard
 
 OPENAPI = "/api/openapi.json"

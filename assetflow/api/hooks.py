@@ -8,8 +8,8 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
-from assetflow.api.backend import TheBackend
 from assetflow.api.problems import answers
+from assetflow.api.requests import TheBackend
 from assetflow.core.watchers.messages import MOST_BYTES
 from assetflow.errors import TooLarge
 from assetflow.operations.webhooks import find_webhook, receive, secret_of

@@ -13,7 +13,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
-from assetflow.api.backend import TheBackend
+from assetflow.api.requests import TheBackend
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.evaluator.runs.launch import METRICS

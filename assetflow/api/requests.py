@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import Annotated, Any, LiteralString, TypeVar
 
-from fastapi import Depends, Path, Query, Request
+from fastapi import Depends, Path, Query, Request, Response
+from fastapi.dependencies.models import Dependant
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from assetflow.core.json_data import is_plain_text
 from assetflow.errors import InvalidCall
+from assetflow.evaluator.process.leadership import held_up
+from assetflow.ledger.lease import Evaluators
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations.installation import Installation
 
 T = TypeVar("T")
 
@@ -154,3 +162,101 @@ def _no_token() -> InvalidCall:
     return InvalidCall(
         "this is not a page token", where="query.page", fix="Give `next` of the previous page, as it is; or no page"
     )
+
+
+SIMULATIONS = 2
+
+
+def _no_troubles() -> dict[str, str]:
+    return {}
+
+
+@dataclass(frozen=True)
+class Backend(Installation):
+    """The installation that the routes work on.
+
+    Attributes:
+        troubles: returns what the evaluator of this process cannot do now, with the reasons.
+        simulations: limits how many simulations run at a time.
+    """
+
+    troubles: Callable[[], dict[str, str]] = _no_troubles
+    simulations: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIMULATIONS))
+
+    def current_troubles(self, evaluators: Evaluators) -> dict[str, str]:
+        """Return what the evaluator cannot do now, with the reasons; one of another process writes it to the ledger."""
+        kept = held_up(self.ledger.reader) if evaluators.alive else ()
+        return {each.name: each.reason for each in kept} | self.troubles()
+
+
+def backend_of(request: Request) -> Backend:
+    return request.app.state.backend
+
+
+def reader_of(request: Request) -> Reader:
+    return backend_of(request).ledger.reader
+
+
+TheBackend = Annotated[Backend, Depends(backend_of)]
+TheReader = Annotated[Reader, Depends(reader_of)]
+
+
+class Json(JSONResponse):
+    """A JSON document in ASCII, with all other characters escaped: a lone surrogate in an extra has no UTF-8 form."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+class EtagRoute(APIRoute):
+    """A route that answers GET with an ETag, and with 304 if the client already has the response."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        answer = super().get_route_handler()
+
+        async def tagged(request: Request) -> Response:
+            response = await answer(request)
+            if request.method != "GET" or response.status_code != 200:
+                return response
+            tag = f'"{blake2b(bytes(response.body), digest_size=12).hexdigest()}"'
+            known = [each.strip() for each in request.headers.get("if-none-match", "").split(",")]
+            headers = {"etag": tag, "cache-control": "private, no-cache"}
+            if tag in known or "*" in known:
+                return Response(status_code=304, headers=headers)
+            response.headers.update(headers)
+            return response
+
+        return tagged
+
+
+Flow = Annotated[Text, Path(max_length=500, description="The flow of `flow/deployment`.", examples=["report"])]
+Deployment = Annotated[Text, Path(max_length=500, description="The deployment's name.", examples=["nightly"])]
+NamedAsset = Annotated[
+    Text, Query(min_length=1, description="The asset's URI, or its name.", examples=["s3://shop/orders"])
+]
+PathAsset = Annotated[
+    Text, Path(min_length=1, description="The asset's URI, percent-encoded, or its name.", examples=["s3://lake/board"])
+]
+Preview = Annotated[bool, Query(description="Only say what this would lead to. Nothing is written.")]
+
+
+async def refuse_unknown(request: Request) -> None:
+    """Refuse a query parameter that the route does not have.
+
+    Raises:
+        InvalidCall: there is one; the error names those that the route has.
+    """
+    known = sorted(set(_query_parameters(request.scope["route"].dependant)))
+    for name in request.query_params:
+        if name not in known:
+            fix = f"The parameters are: {', '.join(known)}" if known else "This request has no query parameters"
+            raise InvalidCall("there is no such query parameter", where=f"query.{name}", fix=fix)
+
+
+def _query_parameters(of: Dependant) -> Iterator[str]:
+    yield from (each.alias for each in of.query_params)
+    for dependency in of.dependencies:
+        yield from _query_parameters(dependency)
+
+
+ONLY_KNOWN = [Depends(refuse_unknown)]

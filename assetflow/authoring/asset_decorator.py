@@ -15,12 +15,10 @@ from assetflow.authoring.attempts import FILLED
 from assetflow.authoring.flows import AssetFlow, flow
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.past_events.sources import resolve_name
-from assetflow.authoring.prefect_schedules import FlowSchedule
 from assetflow.authoring.result_types import AssetDecorator
-from assetflow.authoring.schedule_options import FlowKeywords, UnnamedFlowKeywords
+from assetflow.authoring.schedule_options import FlowKeywords, FlowSchedule, UnnamedFlowKeywords
 from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.tasks import AssetTask, task
-from assetflow.core.freshness.data_flow import Output
 from assetflow.core.time.timetables import Timetable
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, Outlet
 from assetflow.core.values.conditions import (
@@ -34,6 +32,7 @@ from assetflow.core.values.conditions import (
     to_condition,
 )
 from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedules import WhilePaused
 from assetflow.core.wire.declarations import FlowDeclaration
 from assetflow.errors import InvalidAsset, InvalidFlow, UnknownAsset

@@ -17,14 +17,12 @@ from typing import Any, cast
 from prefect.context import TaskRunContext
 from prefect.states import Completed
 
-from assetflow.authoring.code_versions import flow_code_version
-from assetflow.authoring.delivery import deliver, run_logger, sent_unless
-from assetflow.authoring.metadata import Metadata, Skip
+from assetflow.authoring.discovery import flow_code_version
+from assetflow.authoring.metadata import Metadata, OutletEvents, Skip
 from assetflow.authoring.origin import is_deployed
-from assetflow.authoring.outlet_events import OutletEvents
 from assetflow.authoring.past_events.reading import InletEvents, reading
 from assetflow.authoring.past_events.sources import newest_events, open_source, pin_of, resolve_outlet
-from assetflow.authoring.recording import TaskRecording
+from assetflow.authoring.recording import TaskRecording, deliver, run_logger, sent_unless
 from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.triggering import triggering_asset_events
 from assetflow.core.values.assets import Outlet

@@ -7,10 +7,10 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
-from assetflow.authoring.delivery import deliver
 from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.origin import current_origin
 from assetflow.authoring.past_events.sources import resolve_name
+from assetflow.authoring.recording import deliver
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.conditions import ConditionLike

@@ -16,24 +16,23 @@ import prefect
 from prefect import Flow
 from pydantic import Field
 
-from assetflow.authoring.code_versions import code_version_of, read_code_version
-from assetflow.authoring.discovery import discover
-from assetflow.authoring.flow_runs import flow_function
+from assetflow.authoring.discovery import code_version_of, discover, read_code_version
 from assetflow.authoring.metadata import OutletValues, to_outlets
-from assetflow.authoring.prefect_schedules import FlowSchedule, read_schedule
 from assetflow.authoring.schedule_options import (
     DeadlineValue,
     FlowKeywords,
+    FlowSchedule,
     TimingOptions,
     change_timing,
     read_deadline,
+    read_schedule,
     split_options,
 )
-from assetflow.authoring.triggering import TriggeringAssetEvents
-from assetflow.core.condition_tree import Token
-from assetflow.core.freshness.data_flow import Output
+from assetflow.authoring.triggering import TriggeringAssetEvents, flow_function
 from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet, distinct
+from assetflow.core.values.conditions import Token
+from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedule_checks import never_runs
 from assetflow.core.values.schedules import ConsumerOptions, Schedule, WhilePaused
 from assetflow.core.values.timing import Intake, OnDeadline

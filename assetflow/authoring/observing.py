@@ -13,15 +13,15 @@ from typing import Any, Unpack, cast
 import prefect
 from prefect.context import TaskRunContext
 
-from assetflow.authoring.delivery import deliver_observation
 from assetflow.authoring.flows import AssetFlow, flow
 from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.origin import current_origin
+from assetflow.authoring.recording import deliver_observation
 from assetflow.authoring.remote import RemoteApi
-from assetflow.core.observations import Versions, observation, read_versions
 from assetflow.core.time.timetables import Timetable
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.posted_events import Versions, observation, read_versions
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.errors import ApiNotAllowed, ApiUnreachable, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.options import PrefectFlowOptions

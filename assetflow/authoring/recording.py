@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from threading import Lock
 
-from assetflow.authoring.origin import current_origin, is_deployed, run_start
-from assetflow.authoring.outlet_events import OutletEvents
+from assetflow.authoring.metadata import OutletEvents
+from assetflow.authoring.origin import current_origin, is_deployed, run_logger, run_start
 from assetflow.authoring.triggering import partition_key
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
 from assetflow.core.values.events import SCHEMA, AssetEvent, Pin, Recording, fit_metrics, recording_id
 from assetflow.core.values.outcome import ResolveName, TaskOutcome, Update
-from assetflow.errors import InvalidFlow, OutletError
+from assetflow.crash_points import reach
+from assetflow.errors import AssetflowError, InvalidFlow, OutletError, RecordingFailed
+from assetflow.prefect_io import recordings
+from assetflow.prefect_io.task_api import TaskApi
+from assetflow.settings import get_settings
 
 _current: ContextVar[TaskRecording | None] = ContextVar("assetflow_recording", default=None)
 _MEASURING = Lock()
@@ -216,3 +220,78 @@ class CurrentOutletEvents(OutletEvents):
 
 
 outlet_events = CurrentOutletEvents()
+
+
+_is_over: ContextVar[Callable[[], bool]] = ContextVar("assetflow_is_over", default=lambda: False)
+
+
+@contextmanager
+def sent_unless(is_over: Callable[[], bool]) -> Generator[None]:
+    """Let `deliver`, in this block or in a thread that it starts, send nothing any more once the attempt is over."""
+    token = _is_over.set(is_over)
+    try:
+        yield
+    finally:
+        _is_over.reset(token)
+
+
+def deliver(recording: Recording) -> None:
+    """Record updates durably and announce them.
+
+    The same recording may be delivered several times. An announcement that fails is a warning in the run's log: the
+    evaluator reads the artifacts too.
+
+    Raises:
+        RecordingFailed: the artifact could not be written within ASSETFLOW_RECORDING_TIMEOUT, or Prefect refused it.
+    """
+    if not recording.told:
+        return
+    try:
+        api = TaskApi.connect(patience=get_settings().recording_timeout)
+    except AssetflowError as error:
+        raise _failed(recording, error) from error
+    with api:
+        api.is_over = _is_over.get()
+        stored = _write_artifact(api, recording)
+        reach("between-record-and-event")
+        _announce(api, stored)
+
+
+def deliver_observation(recording: Recording) -> None:
+    """Record what an observation saw, durably if it is another version than the one that was recorded last.
+
+    Raises:
+        RecordingFailed: as `deliver`.
+    """
+    try:
+        with TaskApi.connect(patience=get_settings().recording_timeout) as api:
+            recordings.keep_observation(api, recording)
+    except AssetflowError as error:
+        raise _failed(recording, error) from error
+
+
+def _write_artifact(api: TaskApi, recording: Recording) -> Recording:
+    try:
+        return recordings.keep(api, recording)
+    except AssetflowError as error:
+        raise _failed(recording, error) from error
+
+
+def _announce(api: TaskApi, recording: Recording) -> None:
+    try:
+        recordings.announce(api, recording)
+    except AssetflowError as error:
+        run_logger().warning(
+            "The update is recorded, but could not be announced; flows that wait for it start "
+            "when the evaluator reads the record. %s",
+            error,
+        )
+
+
+def _failed(recording: Recording, error: AssetflowError) -> RecordingFailed:
+    uris = list(dict.fromkeys(event.uri for event in recording.told))
+    named = ", ".join(uris[:3]) + (f" and {len(uris) - 3} more" if len(uris) > 3 else "")
+    return RecordingFailed(
+        f"the update of {named} could not be recorded. The data is written, and a retry of the task is safe. {error}",
+        fix="Retry the task when Prefect's API answers again",
+    )

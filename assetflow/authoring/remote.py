@@ -10,9 +10,9 @@ from urllib.parse import quote
 
 import httpx
 
-from assetflow.core.observations import Versions
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.posted_events import Versions
 from assetflow.core.values.redaction import without_passwords
 from assetflow.core.wire.fields import Json
 from assetflow.errors import ApiNotAllowed, ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed

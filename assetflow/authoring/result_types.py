@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
     from assetflow.authoring.asset_decorator import AssetDefinition
     from assetflow.authoring.metadata import Metadata, OutletValues
-    from assetflow.authoring.prefect_schedules import FlowSchedule
-    from assetflow.authoring.schedule_options import FlowKeywords, UnnamedFlowKeywords
+    from assetflow.authoring.schedule_options import FlowKeywords, FlowSchedule, UnnamedFlowKeywords
     from assetflow.authoring.tasks import AssetTask
     from assetflow.core.values.assets import Asset
     from assetflow.core.values.freshness_policy import FreshnessPolicy

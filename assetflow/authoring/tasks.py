@@ -10,7 +10,7 @@ import prefect
 from prefect import Task
 
 from assetflow.authoring.attempts import DECLARATION, TaskDeclaration, task_function
-from assetflow.authoring.code_versions import read_code_version
+from assetflow.authoring.discovery import read_code_version
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.result_types import OutletTaskDecorator
 from assetflow.core.values.assets import Outlet

@@ -30,7 +30,7 @@ app.command("assetflow.cli.database:app", name="database", help="The ledger's da
 app.command("assetflow.cli.deadlines:app", name="deadlines", help="Deadlines that were missed.")
 app.command("assetflow.cli.decisions:app", name="decisions", help="Decisions: why runs were started.")
 app.command(
-    "assetflow.cli.demo:demo", name="demo", help="Run the example pipelines on real data and show what happened."
+    "assetflow.cli.stacks:demo", name="demo", help="Run the example pipelines on real data and show what happened."
 )
 app.command("assetflow.cli.stacks:dev", name="dev", help="Start Prefect, the evaluator and a worker for this project.")
 app.command("assetflow.cli.emit:emit", name="emit", help="Record that an asset was updated.")
@@ -44,20 +44,22 @@ app.command(
 )
 app.command("assetflow.cli.explain:explain", name="explain", help="Explain why something runs, or why it does not.")
 app.command("assetflow.cli.freshness:freshness", name="freshness", help="Show how fresh assets with a policy are.")
-app.command("assetflow.cli.lineage:lineage", name="lineage", help="Show what leads to an asset, and what follows.")
-app.command("assetflow.cli.observe:observe", name="observe", help="Record which version of a source was seen.")
+app.command("assetflow.cli.explain:lineage", name="lineage", help="Show what leads to an asset, and what follows.")
+app.command("assetflow.cli.emit:observe", name="observe", help="Record which version of a source was seen.")
 app.command("assetflow.cli.partitions:app", name="partitions", help="Partitions: what has run for which key.")
 app.command(
-    "assetflow.cli.plan:plan",
+    "assetflow.cli.freshness:plan",
     name="plan",
     help="Show what Eager and Lazy consumers would run, and what holds them back.",
 )
 app.command("assetflow.cli.queue:app", name="queue", help="Queues: updates that consumers have not consumed yet.")
-app.command("assetflow.cli.retry:retry", name="retry", help="Let a consumer try again, or run its failed runs again.")
+app.command(
+    "assetflow.cli.freshness:retry", name="retry", help="Let a consumer try again, or run its failed runs again."
+)
 app.command("assetflow.cli.runs:app", name="runs", help="Flow runs that assetflow started.")
 app.command("assetflow.cli.server:app", name="server", help="Evaluator, REST API and pages in one process.")
 app.command("assetflow.cli.simulate:simulate", name="simulate", help="Show what schedules would do with events.")
-app.command("assetflow.cli.spark:app", name="spark", help="Spark's own local Connect server of this project.")
+app.command("assetflow.cli.stacks:app", name="spark", help="Spark's own local Connect server of this project.")
 app.command("assetflow.cli.status:status", name="status", help="Show whether everything works, and what is waiting.")
 app.command("assetflow.cli.watcher:app", name="watcher", help="The process that watches queues and files.")
 app.command("assetflow.cli.watchers:app", name="watchers", help="Watchers: queues and files that update assets.")

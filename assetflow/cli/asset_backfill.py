@@ -10,16 +10,14 @@ from time import sleep
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.ranges import read_range
-from assetflow.cli.user import this_user
-from assetflow.core.values.words import count, some
-from assetflow.core.visible import shown
+from assetflow.cli.values import read_range, this_user
+from assetflow.core.values.words import count, shown, some
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.backfills import BackfillRecord, Planned
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations import asset_backfills
-from assetflow.operations.asset_backfills import BackfillWanted, asset_to_backfill, find_backfill, plan
+from assetflow.operations import backfill
+from assetflow.operations.backfill import BackfillWanted, asset_to_backfill, find_backfill, plan
 from assetflow.operations.deciding_ledger import Decider
 from assetflow.operations.installation import Installation
 
@@ -48,8 +46,8 @@ def backfill_asset(
         if dry_run:
             _show_waves(uri, planned, json=json)
             return 0
-        most = concurrency or asset_backfills.CONCURRENCY
-        made = asset_backfills.begin(_here(ledger), wanted, planned, concurrency=most, by=this_user(), why=why)
+        most = concurrency or backfill.CONCURRENCY
+        made = backfill.begin(_here(ledger), wanted, planned, concurrency=most, by=this_user(), why=why)
         if wait:
             made = _wait_for(ledger.reader, made)
         elif not (evaluators := ledger.reader.evaluators()).alive:
@@ -109,14 +107,14 @@ def show_backfill(number: int, *, json: bool) -> None:
 def stop_backfill(number: int, *, json: bool) -> None:
     """Stop a backfill."""
     with Ledger.open() as ledger:
-        record = asset_backfills.stop(_here(ledger), number)
+        record = backfill.stop(_here(ledger), number)
     _tell(record, json=json)
 
 
 def resume_backfill(number: int, *, json: bool) -> None:
     """Resume a backfill."""
     with Ledger.open() as ledger:
-        record = asset_backfills.resume(_here(ledger), number)
+        record = backfill.resume(_here(ledger), number)
     _tell(record, json=json)
 
 

@@ -15,8 +15,7 @@ from assetflow.cli.status_output import state_cell
 from assetflow.core.explain import event_as_json
 from assetflow.core.explain.status import Status
 from assetflow.core.values.redaction import redact
-from assetflow.core.values.words import ago, at
-from assetflow.core.visible import shown
+from assetflow.core.values.words import ago, at, shown
 from assetflow.errors import UnknownAsset
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader

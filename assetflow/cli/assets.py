@@ -11,12 +11,16 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, lines, print_json, rows, show, table, text, time_cell
+from assetflow.cli.values import this_user
 from assetflow.cli.watch import watchable
-from assetflow.core.condition_tree import Token
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import iso
+from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import AssetRecord, DeclaredEdge
+from assetflow.operations import consumers
+from assetflow.operations.installation import Installation
 
 app = cyclopts.App(name="assets", help="Assets: what tasks update and flows run on.")
 app.command(
@@ -24,8 +28,8 @@ app.command(
 )
 
 app.command("assetflow.cli.asset_facts:show_asset", name="show", help="Show one asset: its flows and latest updates.")
-app.command("assetflow.cli.asset_hiding:hide", name="hide", help="Hide an asset that no flow declares or runs on.")
-app.command("assetflow.cli.asset_hiding:unhide", name="unhide", help="Show a hidden asset again.")
+app.command("assetflow.cli.assets:hide", name="hide", help="Hide an asset that no flow declares or runs on.")
+app.command("assetflow.cli.assets:unhide", name="unhide", help="Show a hidden asset again.")
 
 ByToken = dict[Token, list[str]]
 
@@ -152,3 +156,42 @@ def _cells(each: AssetLine, now: datetime) -> list[Text]:
         lines(each.producers),
         lines(each.consumers),
     ]
+
+
+def hide(asset: str, /, *, json: bool = False) -> None:
+    """Hide an asset that no flow declares or runs on, until its next update.
+
+    Lists, graph and search leave it out. It is also shown while a flow declares it. Its events stay.
+
+    Parameters
+    ----------
+    asset
+        The asset: its URI or its name.
+    json
+        Print one JSON document.
+    """
+    with Ledger.open() as ledger:
+        uri = consumers.hide(Installation(ledger), asset, by=this_user())
+    _tell(uri, hidden=True, json=json)
+
+
+def unhide(asset: str, /, *, json: bool = False) -> None:
+    """Show a hidden asset again.
+
+    Parameters
+    ----------
+    asset
+        The asset: its URI or its name.
+    json
+        Print one JSON document.
+    """
+    with Ledger.open() as ledger:
+        uri = consumers.unhide(Installation(ledger), asset)
+    _tell(uri, hidden=False, json=json)
+
+
+def _tell(uri: str, *, hidden: bool, json: bool) -> None:
+    if json:
+        print_json({"uri": uri, "hidden": hidden})
+    else:
+        show(text(f"{uri} is hidden until its next update." if hidden else f"{uri} is shown."))

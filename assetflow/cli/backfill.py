@@ -19,20 +19,24 @@ from assetflow.cli.asset_backfill import (
     stop_backfill,
 )
 from assetflow.cli.output import print_json, show, text
-from assetflow.cli.ranges import From, To, read_range
-from assetflow.cli.values import AtLeastOne
+from assetflow.cli.values import AtLeastOne, From, To, read_range
 from assetflow.cli.watch import watchable
 from assetflow.core.values.consumers import Decision
-from assetflow.core.values.words import count, some
-from assetflow.core.visible import shown
+from assetflow.core.values.words import count, shown, some
 from assetflow.errors import AssetflowError, InvalidCall, UnknownConsumer
 from assetflow.evaluator.liveness import downtime
-from assetflow.ledger.lease.standby import Evaluators
+from assetflow.ledger.lease import Evaluators
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, KeyDecisions
-from assetflow.operations.asset_backfills import asset_to_backfill
-from assetflow.operations.backfill import attempts_for, check_partitioned, keys_between, named_keys, run_backfill
+from assetflow.operations.backfill import (
+    asset_to_backfill,
+    attempts_for,
+    check_partitioned,
+    keys_between,
+    named_keys,
+    run_backfill,
+)
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer
 

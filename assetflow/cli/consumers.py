@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Annotated
+from uuid import UUID
 
 import cyclopts
 from cyclopts import Parameter
@@ -12,11 +15,14 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.watch import watchable
-from assetflow.core.refused_deployments import RefusedDeployment
+from assetflow.core.wire.deployments import Deployed, RefusedDeployment, fingerprint
+from assetflow.errors import InvalidSchedule, LedgerError, PrefectUnreachable, TimedOut
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import ConsumerFilter
+from assetflow.ledger.records import ConsumerFilter, ConsumerRecord
 from assetflow.operations.consumers import list_by_id, switch_named
 from assetflow.operations.installation import open_prefect
+from assetflow.prefect_io.deployments import Deployments
+from assetflow.prefect_io.rest import prefect_api
 
 _NONE_YET = "No consumers yet: deploy a flow that is scheduled on assets."
 
@@ -106,7 +112,6 @@ def wait(*names: str, timeout: float = 60.0) -> None:
         Fail after this many seconds.
     """
     # Import the HTTP client only here: `ls` and `--help` do not need it.
-    from assetflow.cli.consumer_wait import wait_until_known
 
     asyncio.run(wait_until_known(names, timeout))
 
@@ -143,3 +148,125 @@ def _refusal(refused: RefusedDeployment) -> Text:
 
 def _switch(name: str, *, paused: bool) -> None:
     asyncio.run(switch_named(open_prefect, name, paused=paused))
+
+
+SECONDS_BETWEEN_LOOKS = 0.3
+# The evaluator stores what it refuses after all that it accepts.
+SECONDS_TO_BE_SURE = 2.0
+
+
+async def wait_until_known(names: Sequence[str] = (), seconds: float = 60.0) -> None:
+    """Wait until the ledger matches the deployments in Prefect.
+
+    Parameters:
+        names: the deployments to wait for, each as `flow/deployment`; all of them if empty.
+        seconds: how long to wait.
+
+    Raises:
+        TimedOut: some deployments, which the error names, are not in the ledger yet; perhaps no evaluator is running.
+        PrefectUnreachable: Prefect did not answer in all that time.
+        InvalidSchedule: the schedule of a deployment that is waited for cannot be used.
+    """
+    deadline = monotonic() + seconds
+    deployed: dict[UUID, Deployed] = {}
+    refused: RefusedDeployment | None = None
+    since = monotonic()
+    async with prefect_api() as api:
+        deployments = Deployments(api)
+        while True:
+            try:
+                await _look(deployments, deployed)
+                records, refusals = _read_ledger()
+                missing = _not_in_step(deployed, records, names)
+                if not missing:
+                    return
+                before, refused = refused, _refused(missing, deployed, records, refusals)
+                since = since if refused == before else monotonic()
+                if refused is not None and monotonic() - since > SECONDS_TO_BE_SURE:
+                    raise InvalidSchedule(refused.error, where=refused.where, fix=refused.fix, rule=refused.rule)
+            except PrefectUnreachable:
+                # Prefect may be starting, or busy.
+                if monotonic() > deadline:
+                    raise
+            else:
+                if monotonic() > deadline:
+                    raise _too_late(missing, deployed, seconds)
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+
+
+async def _look(deployments: Deployments, deployed: dict[UUID, Deployed]) -> None:
+    changes = await deployments.changes()
+    deployed.update({each.id: each for each in changes.changed})
+    for each in changes.gone:
+        deployed.pop(each, None)
+
+
+def _not_in_step(
+    deployed: Mapping[UUID, Deployed], records: Sequence[ConsumerRecord], names: Sequence[str]
+) -> list[str]:
+    known = {each.consumer.deployment_id: each for each in records}
+    found = {each.name: each for each in deployed.values()}
+    for name in names:
+        if name in found and (problem := found[name].problem):
+            raise problem
+    chosen = [found[name] for name in names if name in found] if names else [*found.values()]
+    waiting = [each.name for each in chosen if each.takes_part and not _in_step(each, known.get(each.id))]
+    # A deployment with a problem keeps the consumer that it had.
+    stays = {each.id for each in chosen if each.takes_part or each.problem}
+    left = [each.consumer.name for each in records if each.consumer.deployment_id not in stays]
+    unknown = [name for name in names if name not in found]
+    return [*waiting, *(name for name in left if not names or name in names), *unknown]
+
+
+def _in_step(deployed: Deployed, record: ConsumerRecord | None) -> bool:
+    return (
+        record is not None
+        and record.declaration == deployed.text
+        and record.consumer.held == deployed.held
+        and (record.automation_id is not None or not deployed.is_scheduled)
+    )
+
+
+def _refused(
+    missing: Sequence[str],
+    deployed: Mapping[UUID, Deployed],
+    records: Sequence[ConsumerRecord],
+    refusals: Sequence[RefusedDeployment],
+) -> RefusedDeployment | None:
+    """Return a refusal of a deployment that is waited for, once the evaluator has seen what is deployed now."""
+    known = {each.consumer.deployment_id: each for each in records}
+    refused = {each.deployment_id: each for each in refusals if _is_of_now(each, deployed)}
+    open_ones = [each for each in deployed.values() if each.takes_part and each.id not in refused]
+    if not all(_in_step(each, known.get(each.id)) for each in open_ones):
+        # It may be accepted beside what changes.
+        return None
+    return next((each for each in refused.values() if each.name in missing), None)
+
+
+def _is_of_now(refused: RefusedDeployment, deployed: Mapping[UUID, Deployed]) -> bool:
+    now = deployed.get(refused.deployment_id)
+    return now is not None and fingerprint(now.text) == refused.declared
+
+
+def _read_ledger() -> tuple[list[ConsumerRecord], list[RefusedDeployment]]:
+    try:
+        with Reader.open() as reader:
+            return reader.consumers.all(), reader.refused_deployments()
+    except LedgerError:
+        # The evaluator may still be creating the ledger; if none does, the wait times out.
+        return [], []
+
+
+def _too_late(missing: Sequence[str], deployed: Mapping[UUID, Deployed], seconds: float) -> TimedOut:
+    names = {each.name for each in deployed.values()}
+    absent = [name for name in missing if name not in names]
+    listed = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    if absent == [*missing]:
+        return TimedOut(
+            f"after {seconds:g} s there is no deployment {listed}", fix="`prefect deployment ls` lists them"
+        )
+    return TimedOut(
+        f"after {seconds:g} s the ledger does not know yet: {listed}",
+        fix="Check that an evaluator is running (`assetflow evaluator start`). "
+        "`assetflow consumers refused` lists the schedules that it refuses",
+    )

@@ -9,8 +9,7 @@ from rich.text import Text
 
 from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.user import this_user
-from assetflow.cli.values import AtLeastOne, DecisionName
+from assetflow.cli.values import AtLeastOne, DecisionName, this_user
 from assetflow.cli.watch import watchable
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger

@@ -13,16 +13,16 @@ from uuid import uuid4
 from cyclopts import Parameter
 
 from assetflow.cli.output import print_json, show, text
-from assetflow.cli.user import this_user
-from assetflow.cli.values import Id
+from assetflow.cli.values import Id, this_user
 from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.posted_events import event_by_hand
-from assetflow.core.visible import shown
+from assetflow.core.values.posted_events import event_by_hand, key_by_hand, observation
+from assetflow.core.values.versions import check_data_version
+from assetflow.core.values.words import shown
 from assetflow.errors import InvalidEvent, PrefectRefused, PrefectUnreachable, RecordingFailed, places
-from assetflow.operations.effects import Effects, effects_of, meant
-from assetflow.operations.recording import asset_at_hand, record_at_hand
+from assetflow.operations.recording import RecordedUpdates, asset_at_hand, record_at_hand
+from assetflow.operations.what_if import Effects, effects_of, meant
 
 if TYPE_CHECKING:
     from assetflow.ledger.read.reader import Reader
@@ -126,7 +126,7 @@ def emit(
 
 
 def _preview(event: AssetEvent, json: bool) -> None:
-    from assetflow.cli.preview import show_preview
+    from assetflow.cli.watch import show_preview
     from assetflow.ledger.read.reader import Reader
     from assetflow.operations.what_if import if_updated
 
@@ -204,3 +204,51 @@ def _outcome_lines(emitted: Emitted) -> list[str]:
     if len(lines) == 1:
         lines.append("  no consumer queues it: no deployed flow is scheduled on this asset")
     return [*lines, *([f"  {emitted.effects.meant}"] if emitted.effects.meant else [])]
+
+
+def observe(asset: str, version: str, /, *, key: str | None = None, json: bool = False) -> None:
+    """Record which version of a source was seen. If it is not the newest one, that is an update of the asset.
+
+    Parameters
+    ----------
+    asset
+        The asset's URI, or its name. No deployed flow may make it.
+    version
+        The version, such as an ETag.
+    key
+        The partition key of which this is the version.
+    json
+        Print one JSON document.
+    """
+    with places(partition_key="--key"):
+        key = None if key is None else key_by_hand(key)
+    seen = observation(
+        asset_at_hand(asset),
+        {key: check_data_version(version, where="VERSION")},
+        id=uuid4(),
+        occurred=datetime.now(UTC),
+        origin=Origin("cli", by=fit_text(this_user())),
+    )
+    recorded = record_at_hand(seen)
+    for warning in recorded.warnings:
+        sys.stderr.write(f"{shown(warning)}\n")
+    (item,) = seen.observed
+    number = next((str(event.id) for event in recorded.events), None)
+    if json:
+        told = {"uri": item.uri, "partition_key": key, "data_version": version, "via": recorded.via, "event": number}
+        print_json(told)
+    else:
+        place = f"{item.uri}{'' if key is None else f', partition {key}'}"
+        show(*(text(line) for line in _lines(place, number, recorded)))
+
+
+def _lines(place: str, number: str | None, recorded: RecordedUpdates) -> list[str]:
+    if recorded.via == "prefect":
+        return [f"{place}: the observation is in Prefect; the evaluator decides whether it is an update"]
+    if number is None:
+        return [f"{place}: that is the newest version; nothing changes"]
+    lines = [f"{place}: event {number} is recorded"]
+    for consumer, decision in recorded.decisions:
+        target = "" if decision.target_key is None else f" for the partition {decision.target_key}"
+        lines.append(f"  {consumer} runs{target}: decision {decision.id}")
+    return lines

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from cyclopts import App
 
 from assetflow.cli.process_log import log_to_stderr
-from assetflow.cli.times import since_option
+from assetflow.cli.values import since_option
 from assetflow.evaluator.health import logger
 from assetflow.evaluator.process.evaluator import Evaluator, Options
 from assetflow.evaluator.process.service import evaluate, freeze_garbage_collection, ready_marker

@@ -12,13 +12,12 @@ from rich.text import Text
 
 from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.times import since_option
-from assetflow.cli.values import AtLeastOne, EventName
+from assetflow.cli.values import AtLeastOne, EventName, since_option
 from assetflow.cli.watch import watchable
 from assetflow.core.explain import event_as_json, source_of
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.redaction import redact
-from assetflow.core.visible import shown
+from assetflow.core.values.words import shown
 from assetflow.ledger.read.explanations import event_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter, RefusedRecord

@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
 from assetflow.cli.explanation_output import Explanation, show_explanation
+from assetflow.cli.output import print_json, show, text
 from assetflow.cli.status_output import show_asset
-from assetflow.cli.times import since_option
-from assetflow.cli.values import DecisionName, EventName
+from assetflow.cli.values import DecisionName, EventName, ZeroOrMore, since_option
+from assetflow.cli.watch import watchable
 from assetflow.core.explain import ConsumerExplanation, DecisionExplanation, PartitionExplanation, PastExplanation
 from assetflow.core.graph.lineage import loops_through
+from assetflow.core.graph.parts import Way
+from assetflow.core.values.words import ago, count
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import (
     consumer_explanation,
     decision_explanation,
     event_explanation,
     partition_explanation,
+    past_explanation,
     run_explanation,
 )
-from assetflow.ledger.read.past_explanations import past_explanation
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.lookup import find_consumer, find_decision, find_event, find_uri
+from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
+from assetflow.operations.lookup import find_consumer, find_decision, find_event, find_node, find_uri
 
 
 def explain(
@@ -103,6 +108,46 @@ def _with_run_now(explanation: DecisionExplanation) -> DecisionExplanation:
     # Import the HTTP client only if the run has not ended.
     if explanation.facts.run.flow_run_id is None or explanation.facts.run.ended is not None:
         return explanation
-    from assetflow.prefect_io.not_started import with_run_now
+    from assetflow.prefect_io.open_runs import with_run_now
 
     return with_run_now(explanation, datetime.now(UTC))
+
+
+@watchable
+def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: bool = False) -> None:
+    """Show what leads to an asset or a flow, and what follows from it.
+
+    Parameters
+    ----------
+    what
+        An asset by its URI or name, or a flow as `flow/deployment`.
+    up, down
+        How many levels to show on each way; a level is one flow.
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        node = find_node(reader, what)
+        graph = graph_of(reader, Wanted(node, up, down, hubs=False))
+    if json:
+        print_json(graph.as_json())
+    else:
+        show(*(text(line) for line in _lines(graph, datetime.now(UTC))))
+
+
+def _lines(graph: Graph, now: datetime) -> Iterator[str]:
+    yield from (_one(each, now) for each in graph.boxes if each.id == graph.focus)
+    ways: tuple[tuple[str, Way], ...] = (("Upstream", "up"), ("Downstream", "down"))
+    for title, way in ways:
+        found = list(graph.way(way))
+        if found:
+            yield f"{title}: {count(sum(box.flows for box, _ in found), 'flow')}"
+            yield from (f"{'  ' * depth}{_one(box, now)}" for box, depth in found)
+    if graph.truncated:
+        yield f"Only the nearest {len(graph.boxes)} are shown."
+
+
+def _one(box: Placed, now: datetime) -> str:
+    when = "" if box.at is None else f" {ago(box.at, now)}"
+    kind = "" if box.kind == "asset" else f" ({box.kind})"
+    return f"{box.name}{kind}  {box.state}{when}"

@@ -24,8 +24,7 @@ from assetflow.core.explain import (
     summary_of,
 )
 from assetflow.core.values.redaction import redacted
-from assetflow.core.values.words import at, count
-from assetflow.core.visible import shown
+from assetflow.core.values.words import at, count, shown
 
 # The columns that a line of a tree needs for its text. A tree that leaves less is printed as lines with their depth.
 _LEAST = 50

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from assetflow.core.values.redaction import without_passwords
-from assetflow.core.visible import shown
+from assetflow.core.values.words import shown
 from assetflow.errors import AssetflowError, LedgerMissing, StackFailed
 
 REFUSED = 2

@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.status_output import FRESHNESS_STYLES, UNKNOWN
+from assetflow.cli.values import Time
 from assetflow.cli.watch import watchable
+from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.values.spans import rounded_in_words
+from assetflow.core.values.words import count
+from assetflow.errors import places
+from assetflow.evaluator.liveness import downtime
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
+from assetflow.operations.deciding_ledger import Decider
+from assetflow.operations.installation import Installation
+from assetflow.operations.lookup import find_consumer
+from assetflow.operations.planning import Retried, planned
+from assetflow.operations.planning import retry as try_again
 
 _COLUMNS = ("asset", "uri", "state", "since", "lag", "policy", "data time", "made by", "due", "note")
 _SPARE = ("uri", "data time", "since", "made by")
@@ -61,3 +75,82 @@ def _cells(each: AssetFreshness, name: str, now: datetime) -> list[Text]:
         time_cell(record.due, now),
         text(each.describe_feasibility()),
     ]
+
+
+@watchable
+def plan(consumer: str | None = None, /, *, key: str | None = None, at: Time | None = None, json: bool = False) -> None:
+    """Show what each Eager or Lazy consumer would run now, what holds it back, and when it is looked at next.
+
+    Parameters
+    ----------
+    consumer
+        Only this one: flow/deployment, its id, or a flow with one consumer.
+    key
+        Only this key.
+    at
+        As of this later time, if nothing happens until then.
+    json
+        Print one JSON document.
+    """
+    with Reader.open() as reader:
+        found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=at)
+        empty = empty_message(reader, NOTHING_KEPT)
+    if json:
+        print_json([each.as_json() for each in found])
+        return
+    cells = (row for each in found for row in _rows(each))
+    show(rows(table("consumer", "key", "verdict", "why", "looked at next"), cells, empty=empty))
+
+
+def _rows(of: PlannedConsumer) -> Iterator[list[Text]]:
+    name = text(of.consumer)
+    if not of.targets:
+        yield [name, Text(), Text("–", "dim"), text(of.words), Text()]
+    for each in of.targets:
+        style = "green" if each.verdict in ("run", "in_progress") else "yellow"
+        verdict = Text(each.verdict.replace("_", " "), style)
+        yield [name, text(each.partition_key or ""), verdict, text(each.words), text(each.looked_at)]
+    more = sum(of.counts.values()) - len(of.targets)
+    if more > 0:
+        yield [name, Text(f"and {more:,} more", "dim"), Text(), text(of.words), Text()]
+
+
+def retry(consumer: str, /, *, key: str | None = None, all_failed: bool = False, json: bool = False) -> None:
+    """Let a consumer try again. Of one that updates start, the last failed run runs again in Prefect, with its updates.
+
+    An Eager or Lazy consumer does not repeat a run that failed for the same inputs, or only as often as `retries` says,
+    and `catchup` waives what is not owed. This command forgets both: what is out of date is asked for now.
+
+    Parameters
+    ----------
+    consumer
+        The consumer: flow/deployment, its id, or a flow with one consumer.
+    key
+        Only this target key; without it, all of them.
+    all_failed
+        All failed runs of a consumer that updates start, instead of the last one.
+    json
+        Print one JSON document.
+    """
+    with Ledger.open() as ledger, places(consumer="CONSUMER", key="--key", all_failed="--all-failed"):
+        record = find_consumer(ledger.reader, consumer)
+        here = Installation(ledger, other_ledger=Decider(ledger.reader).other)
+        done = asyncio.run(try_again(here, record, key, all_failed=all_failed))
+        evaluators = ledger.reader.evaluators()
+    if json:
+        print_json(done.as_json())
+        return
+    show(*(text(line) for line in _lines(done)))
+    if done.decisions and not evaluators.alive:
+        sys.stderr.write(f"{downtime(evaluators)}\n")
+
+
+def _lines(done: Retried) -> list[str]:
+    of = done.consumer if done.partition_key is None else f"{done.consumer}, key {done.partition_key}"
+    if done.flow_runs:
+        again = (f"  flow run {each}" for each in done.flow_runs)
+        return [f"{of}: {count(len(done.flow_runs), 'failed run')} will run again in Prefect", *again]
+    if not done.decisions:
+        return [f"{of}: nothing to run now", f"`assetflow plan {done.consumer}` says why"]
+    made = [f"  {each.target_key or done.consumer} runs: decision {each.id}" for each in done.decisions]
+    return [f"{of}: {count(len(made), 'run')} asked for", *made]

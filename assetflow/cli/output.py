@@ -7,25 +7,79 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from io import StringIO
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from assetflow.cli.fitting import GAP, Column, fitting, measure
-from assetflow.core.short_ids import short
-from assetflow.core.values.words import ago, iso, some
-from assetflow.core.visible import shown
+from assetflow.core.values.words import ago, iso, short, shown, some
 
 if TYPE_CHECKING:
     from assetflow.ledger.read.reader import Reader
+
+
+# What stands between two columns.
+GAP = 2
+# A column that wraps is not made narrower than its longest word, up to this width.
+_WORD = 22
+
+
+@dataclass(frozen=True)
+class Column:
+    """The widths that a column needs.
+
+    Attributes:
+        least: the width below which it is left out, if it may be.
+        full: the width at which nothing wraps.
+    """
+
+    least: int
+    full: int
+
+
+def measure(texts: Collection[str], *, whole: bool) -> Column:
+    """Return what a column with these texts, its title among them, needs; if `whole`, it does not wrap."""
+    full = max(map(cell_len, texts))
+    longest_word = max((cell_len(word) for each in texts for word in each.split()), default=0)
+    return Column(full if whole else min(longest_word, _WORD), full)
+
+
+def fitting(columns: Mapping[int, Column], room: int, *, spare: Sequence[int]) -> dict[int, int]:
+    """Return the columns that fit into the room, each with its width.
+
+    Parameters:
+        columns: what each needs, by its place.
+        room: the width of the terminal.
+        spare: the columns that may be left out, the first one first.
+    """
+    kept = dict(columns)
+    for place in spare:
+        if _together(each.least for each in kept.values()) <= room:
+            break
+        kept.pop(place, None)
+    free = room - _together(each.least for each in kept.values())
+    widths = {place: each.least for place, each in kept.items()}
+    # The columns that need little more get it first.
+    waiting = sorted(kept, key=lambda place: kept[place].full - kept[place].least)
+    for turn, place in enumerate(waiting):
+        more = max(0, min(kept[place].full - kept[place].least, free // (len(waiting) - turn)))
+        widths[place] += more
+        free -= more
+    return widths
+
+
+def _together(widths: Iterable[int]) -> int:
+    each = list(widths)
+    return sum(each) + GAP * (len(each) - 1)
+
 
 # The width of a line in a pipe, where nothing has to fit on a screen.
 _ENDLESS = 100_000

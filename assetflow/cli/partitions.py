@@ -11,8 +11,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
-from assetflow.cli.ranges import From, To, read_range
-from assetflow.cli.values import AtLeastOne
+from assetflow.cli.values import AtLeastOne, From, To, read_range
 from assetflow.cli.watch import watchable
 from assetflow.core.explain.pending_keys import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries

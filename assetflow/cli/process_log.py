@@ -8,7 +8,7 @@ import sys
 from datetime import UTC, datetime
 
 from assetflow.core.values.redaction import without_passwords
-from assetflow.core.visible import shown
+from assetflow.core.values.words import shown
 from assetflow.settings import get_settings
 
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

@@ -10,8 +10,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.user import this_user
-from assetflow.cli.values import DecisionName, EventName, Time
+from assetflow.cli.values import DecisionName, EventName, Time, this_user
 from assetflow.cli.watch import watchable
 from assetflow.core.explain import source_of
 from assetflow.core.values.words import count, iso

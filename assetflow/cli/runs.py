@@ -14,11 +14,11 @@ from rich.text import Text
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AtLeastOne
 from assetflow.cli.watch import watchable
-from assetflow.core.run_changes import FAILED
+from assetflow.core.rules.runs import FAILED
 from assetflow.core.values.spans import rounded_in_words
 from assetflow.core.values.words import some
 from assetflow.errors import AssetflowError
-from assetflow.ledger.read.consumed import ConsumedAsset
+from assetflow.ledger.read.decisions import ConsumedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.installation import open_prefect
@@ -80,7 +80,7 @@ def _states(going_on: Sequence[DecisionRecord]) -> Mapping[UUID, str]:
 
 
 async def _ask(runs: Sequence[UUID]) -> Mapping[UUID, str]:
-    from assetflow.prefect_io.run_states import MOST, run_states
+    from assetflow.prefect_io.flow_runs import MOST, run_states
 
     with suppress(AssetflowError, TimeoutError):
         async with asyncio.timeout(SECONDS_TO_ANSWER), open_prefect() as api:

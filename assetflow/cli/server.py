@@ -15,13 +15,12 @@ from cyclopts import App, Parameter
 from fastapi import FastAPI
 
 from assetflow.api.app import create_app
-from assetflow.api.backend import Backend
 from assetflow.api.connections import server_config, tell_seldom_of_full_files
 from assetflow.api.keys import Keys
+from assetflow.api.requests import Backend
 from assetflow.api.security import access_for
 from assetflow.cli.process_log import log_to_stderr
-from assetflow.cli.times import since_option
-from assetflow.cli.values import Port
+from assetflow.cli.values import Port, since_option
 from assetflow.errors import PortInUse
 from assetflow.evaluator.process.evaluator import Evaluator, Options
 from assetflow.evaluator.process.service import evaluate, freeze_garbage_collection, ready_marker

@@ -1,18 +1,299 @@
-"""`assetflow simulate`: show what schedules would do with events."""
+"""Draw the result of a simulation: the runs and errors of each step, and what is waiting at the end.
+
+In a timed scenario, time acts between the steps too. Each such instant has a row of its own.
+"""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import json
 import json as json_text
 import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple, cast
 
+import yaml
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from assetflow.cli.flow_files import schedules_of
-from assetflow.cli.scenario_files import read_data, read_text
-from assetflow.cli.timeline import draw
 from assetflow.core.simulate import Scenario, read_scenarios, run_scenario, scenario_of_flows
-from assetflow.errors import InvalidScenario
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.wire.declarations import FlowDeclaration
+from assetflow.errors import InvalidFlow, InvalidScenario
+
+Json = Mapping[str, object]
+
+
+class _Act(NamedTuple):
+    """An action at an instant, and the step that the answer gives it, if it gives one."""
+
+    at: str
+    step: int | None
+    line: str
+    style: str
+
+
+def draw(console: Console, scenario: Scenario, answer: Json) -> None:
+    """Draw one scenario with its result."""
+    table = Table(title=Text(scenario.name), title_justify="left", title_style="bold", show_edge=False, pad_edge=False)
+    table.add_column("time", style="dim", no_wrap=True)
+    table.add_column("step", justify="right", style="dim")
+    table.add_column("what happens")
+    table.add_column("and then")
+    _row(table, f"{scenario.start:%m-%d %H:%M:%S}", "", "consumers are deployed", _happened(answer, None))
+    timed = _Timed(scenario, answer)
+    for number, step in enumerate(scenario.steps):
+        for at, then in timed.before(number):
+            _row(table, f"{at[5:10]} {at[11:19]}", "", "time acts", then)
+        then = _happened(answer, number, timed=scenario.passes == "timed")
+        for act in timed.at(number):
+            _line(then, act.line, act.style)
+        _row(table, f"{step.time:%m-%d %H:%M:%S}", str(number), _described(step.source), then)
+    console.print(table)
+    for line in _waiting(answer):
+        console.print(line)
+    if "receipts" in answer:
+        console.print(_receipts(_list(answer["receipts"])))
+    console.print()
+
+
+class _Timed:
+    """The actions at the instants of a timed scenario; none in other scenarios."""
+
+    def __init__(self, scenario: Scenario, answer: Json) -> None:
+        self._times = [f"{step.time:%Y-%m-%dT%H:%M:%SZ}" for step in scenario.steps]
+        self._acts = sorted(_acts(answer), key=lambda act: act.at) if scenario.passes == "timed" else []
+
+    def before(self, number: int) -> Iterator[tuple[str, Text]]:
+        """Yield the instants between the step before and this one, and what happens there."""
+        previous = self._times[number - 1] if number else ""
+        between = [act for act in self._acts if previous < act.at < self._times[number]]
+        for at, acts in groupby(between, key=lambda act: act.at):
+            text = Text()
+            for act in acts:
+                _line(text, act.line, act.style)
+            yield at, text
+
+    def at(self, number: int) -> list[_Act]:
+        """Return what happens in the instant of a step, and belongs to it and not to another at the same time."""
+        return [act for act in self._acts if act.at == self._times[number] and self._step_of(act) == number]
+
+    def _step_of(self, act: _Act) -> int:
+        steps = [number for number, time in enumerate(self._times) if time == act.at]
+        return act.step if act.step in steps else steps[-1]
+
+
+def _acts(answer: Json) -> Iterator[_Act]:
+    for missed in _list(answer.get("missed", [])):
+        what = f"on_deadline {missed['then']}, {missed['queued']} queued"
+        line = f"! {_named(missed)} missed its deadline of {missed['due']} ({what})"
+        yield _Act(str(missed["at"]), cast("int", missed["step"]), line, "red")
+    for run in _list(answer["runs"]):
+        yield _Act(str(run.get("at", run.get("time"))), cast("int", run["step"]), _run(run), "green")
+    for receipt in _list(answer.get("receipts", [])):
+        if receipt["status"] in ("expired", "skipped"):
+            line = f"– {receipt['asset']} (event {receipt['event']}) {receipt['status']} for {_named(receipt)}"
+            yield _Act(str(receipt["at"]), None, line, "yellow")
+
+
+def _named(entry: Json) -> str:
+    key = f" [{entry['partition_key']}]" if "partition_key" in entry else ""
+    return f"{entry['consumer']}{key}"
+
+
+def _run(run: Json) -> str:
+    events = _list(run["events"])
+    cause = f"with {_counted(events)}" if events else f"at {run['time']}"
+    opening = f", opened {run['time']}" if events and "time" in run else ""
+    deadline = ", by its deadline" if "deadline" in run else ""
+    return f"▶ {_named(run)} runs {cause}{opening}{deadline}"
+
+
+def _row(table: Table, time: str, step: str, what: str, then: Text) -> None:
+    table.add_row(time, step, Text(what), then)
+
+
+def _happened(answer: Json, step: int | None, *, timed: bool = False) -> Text:
+    text = Text()
+    for run in _of_step(answer, "runs", step):
+        if not timed:
+            _line(text, _run(run), "green")
+    for given in _of_step(answer, "answers", step):
+        if "explained" in given:
+            for row in _list(given["explained"]):
+                _line(text, _explained(str(given["consumer"]), row), "cyan")
+        elif "removed" in given:
+            _line(text, f"{given['removed']} removed", "yellow")
+        else:
+            _line(text, _queues(cast("Json", given["queued"])) or "nothing is queued", "cyan")
+    for error in _of_step(answer, "errors", step):
+        consumer = f"{error['consumer']}: " if "consumer" in error else ""
+        _line(text, f"✗ {consumer}{error['error']} ({error['rule']})", "red")
+    return text
+
+
+def _explained(consumer: str, row: Json) -> str:
+    waits = cast("Mapping[str, str | None]", row["waits"])
+    reasons = [f"{reason} until {moment}" if moment else reason for reason, moment in waits.items()]
+    expiries = [
+        f"event {event} expires at {moment}" for event, moment in cast("list[list[object]]", row.get("expires", []))
+    ]
+    deadline = [f"deadline {row['deadline']}"] if "deadline" in row else []
+    return f"{_named({'consumer': consumer, **row})} waits: {'; '.join([', '.join(reasons), *expiries, *deadline])}"
+
+
+def _line(text: Text, line: str, style: str) -> None:
+    text.append("\n" if text else "")
+    text.append(line, style)
+
+
+def _of_step(answer: Json, part: str, step: int | None) -> list[Json]:
+    return [entry for entry in _list(answer.get(part, [])) if entry["step"] == step]
+
+
+def _described(step: Json) -> str:
+    """Return a step as the user wrote it, in short form."""
+    return ", ".join(f"{key} {_value(value)}" for key, value in step.items() if key != "at") or "time passes"
+
+
+def _value(value: object) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key} {_value(inner)}" for key, inner in cast("Json", value).items())
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, cast('list[object]', value)))}]"
+    return str(value)
+
+
+def _waiting(answer: Json) -> Iterable[Text]:
+    if queued := _queues(cast("Json", answer["queued"])):
+        yield Text(f"waiting: {queued}", "cyan")
+    for consumer, keys in cast("Mapping[str, Json]", answer["pending_partitions"]).items():
+        for key, events in keys.items():
+            yield Text(f"waiting: {consumer} [{key}] has {_counted(_list(events))}", "cyan")
+
+
+def _queues(queues: Json) -> str:
+    return "; ".join(f"{consumer} has {_counted(_list(events))}" for consumer, events in queues.items())
+
+
+def _counted(events: Sequence[Json]) -> str:
+    return ", ".join(f"{event['asset']} (step {event['step']})" for event in events)
+
+
+def _receipts(receipts: Sequence[Json]) -> Table:
+    table = Table(title="receipts", title_justify="left", show_edge=False, pad_edge=False)
+    for column in ("event", "asset", "consumer", "key", "status", "detail"):
+        table.add_column(column)
+    for receipt in receipts:
+        detail = ", ".join(f"{key} {receipt[key]}" for key in ("step", "at", "by", "why", "error") if key in receipt)
+        cells = (receipt["event"], receipt["asset"], receipt["consumer"] or "–", receipt.get("partition_key", ""))
+        table.add_row(*(Text(str(cell)) for cell in (*cells, receipt["status"], detail)))
+    return table
+
+
+def _list(value: object) -> list[Json]:
+    return cast("list[Json]", value)
+
+
+def schedules_of(file: Path) -> dict[str, ConsumerOptions]:
+    """Return the name and options of each flow in the module that has a schedule, in the module's order.
+
+    Raises:
+        InvalidFlow: the module cannot be imported, or none of its flows has a schedule.
+    """
+    module = _imported(file)
+    found = {
+        name: declaration.options
+        for name, declaration in _declarations(module)
+        if declaration.options.schedule != Schedule()
+    }
+    if not found:
+        raise InvalidFlow("no flow here has a schedule", where=str(file), fix="Write @flow(schedule=...) over one")
+    return found
+
+
+def _declarations(module: ModuleType) -> Iterator[tuple[str, FlowDeclaration]]:
+    for name, value in vars(module).items():
+        declaration = getattr(value, "declaration", None)
+        if isinstance(declaration, FlowDeclaration):
+            yield str(getattr(value, "name", name)), declaration
+
+
+def _imported(file: Path) -> ModuleType:
+    """Import the module of a file: by its full name, as `python -m` does, if it is below the working directory."""
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        parts = file.resolve().relative_to(here).with_suffix("").parts
+    except ValueError:
+        parts = ()
+    try:
+        if parts and all(part.isidentifier() for part in parts) and file.is_file():
+            return importlib.import_module(".".join(parts))
+        return _loaded(file)
+    except Exception as error:  # A user's module may raise anything.
+        raise InvalidFlow(
+            f"cannot be imported: {type(error).__name__}: {error}",
+            where=str(file),
+            fix="Run the file with Python to see the traceback",
+        ) from error
+
+
+def _loaded(file: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    if spec is None or spec.loader is None:
+        raise ImportError("not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class _PlainLoader(yaml.SafeLoader):
+    """A YAML loader that reads a time as text, as it is in a JSON file."""
+
+
+_PlainLoader.yaml_implicit_resolvers = {
+    start: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+    for start, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read_data(text: str, file_name: str) -> object:
+    """Parse the text: as YAML if the file name ends with .yaml or .yml, else as JSON.
+
+    Raises:
+        InvalidScenario: the text is not valid YAML or JSON.
+    """
+    try:
+        if Path(file_name).suffix in (".yaml", ".yml"):
+            return cast("object", yaml.load(text, _PlainLoader))
+        return cast("object", json.loads(text))
+    except (ValueError, yaml.YAMLError, RecursionError) as error:
+        raise InvalidScenario(
+            f"cannot be read: {error}", where=file_name, fix="Write JSON, or YAML in a file whose name ends with .yaml"
+        ) from error
+
+
+def read_text(file: Path) -> str:
+    """Return the text of a file.
+
+    Raises:
+        InvalidScenario: the file does not exist, or is not text.
+    """
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError as error:
+        fix = "Name a file with a scenario, in JSON or YAML"
+        raise InvalidScenario(f"cannot be read: {error.strerror}", where=str(file), fix=fix) from error
+    except UnicodeDecodeError as error:
+        fix = "Save the file as text, in UTF-8"
+        raise InvalidScenario(f"cannot be read: {error}", where=str(file), fix=fix) from error
 
 
 def simulate(*files: Path, json: bool = False, flows: Path | None = None, events: Path | None = None) -> None:

@@ -9,8 +9,7 @@ from rich.text import Text
 
 from assetflow.cli.output import print_json, show, table, text
 from assetflow.cli.watch import watchable
-from assetflow.core.values.words import ago, count, iso
-from assetflow.core.visible import shown
+from assetflow.core.values.words import ago, count, iso, shown
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.ledger.read.reader import Reader
 

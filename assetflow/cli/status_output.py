@@ -9,8 +9,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
-from assetflow.core.explain.status import ReadVersion, Status, short
-from assetflow.core.explanation.assets import AssetExplanation, DataStep
+from assetflow.core.explain.status import AssetExplanation, DataStep, ReadVersion, Status, short
 from assetflow.core.freshness.records import ItemUpdate
 from assetflow.core.values.spans import rounded_in_words
 

@@ -5,18 +5,62 @@ They replace the converters of Cyclopts, which rounds 1.5 to 2 and does not say 
 
 from __future__ import annotations
 
+import getpass
+import re
 from collections.abc import Sequence
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from typing import Annotated, cast
 from uuid import UUID
 
 from cyclopts import CoercionError, Parameter, Token, convert
 from cyclopts.validators import Number
 
-from assetflow.cli.times import in_utc
 from assetflow.core.json_data import LARGEST_INTEGER
-from assetflow.core.short_ids import IdStart
+from assetflow.core.partitions.ranges import read_periods
+from assetflow.core.values.words import IdStart
+from assetflow.errors import InvalidCall, InvalidSettings
+
+_AGE = re.compile(r"(\d+)([smhdw])")
+_HOUR = re.compile(r"\d\d:\d\d")
+_UNITS = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+
+
+def in_utc(moment: datetime) -> datetime:
+    """Return the time in UTC. A time without a zone is taken as UTC."""
+    return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def since_option(text: str | None, option: str = "--since") -> datetime | None:
+    """Return the time that an option names, taken as UTC if it has no zone, or `None` if the option was not given.
+
+    Parameters:
+        text: a time; how long ago it was, as `90m`, `2h`, `3d`; or an hour, as `02:00`, for the last time it was that.
+
+    Raises:
+        InvalidSettings: the text is not a time.
+    """
+    if text is None:
+        return None
+    now = datetime.now(UTC)
+    with suppress(ValueError, OverflowError):
+        if _HOUR.fullmatch(text):
+            today = datetime.combine(now, time.fromisoformat(text), UTC)
+            return today if today <= now else today - timedelta(days=1)
+        age = _AGE.fullmatch(text)
+        return in_utc(datetime.fromisoformat(text)) if age is None else now - int(age[1]) * _UNITS[age[2]]
+    raise InvalidSettings(
+        f"{text!r} is not a time",
+        where=option,
+        fix="Write 2026-11-20, 2026-11-20T08:00:00Z, 02:00 for the last time it was that, or 2h for two hours ago",
+    )
+
 
 _LONGEST = timedelta(days=365_000)
 
@@ -89,3 +133,26 @@ DecisionName = Annotated[UUID | int | IdStart, Parameter(converter=_decision, ac
 ZeroOrMore = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0))]
 AtLeastOne = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=1))]
 Port = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0, lte=65_535))]
+
+
+From = Annotated[str | None, Parameter(name="--from")]
+To = Annotated[str | None, Parameter(name="--to")]
+
+
+def read_range(start: str | None, end: str | None) -> tuple[datetime, datetime]:
+    """Return the start of the first period and the end of the last one, as wall times.
+
+    Raises:
+        InvalidCall: one of them is missing, or the end is before the start.
+        InvalidPartition: one of them is not a time.
+    """
+    if start is None or end is None:
+        raise InvalidCall("a range needs --from and --to", fix="Write --from 2026-11-01 --to 2026-11-20, both included")
+    return read_periods(start, end)
+
+
+def this_user() -> str:
+    """Return the name of the user who runs this process, or an empty text if the system does not know it."""
+    with suppress(OSError, KeyError, ImportError):
+        return getpass.getuser()
+    return ""

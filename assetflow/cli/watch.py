@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import wraps
 from time import sleep
 from typing import Any
 
-from assetflow.core.values.words import at
+from assetflow.cli.output import print_json, show, text
+from assetflow.core.values.words import at, count
 from assetflow.errors import InvalidCall
+from assetflow.operations.what_if import Preview
 
 EVERY = 2.0
 # To the upper left corner, and nothing below it.
@@ -55,3 +57,36 @@ def _again_and_again(show: Callable[[], int | None]) -> int | None:
             sleep(EVERY)
     except KeyboardInterrupt:
         return status
+
+
+def show_preview(preview: Preview, json: bool, *, meant: str = "") -> None:
+    """Print what an action would lead to, as lines or as one JSON document.
+
+    Parameters:
+        meant: a sentence on what the user probably meant.
+    """
+    if json:
+        print_json(preview.as_json())
+    else:
+        show(*(text(line) for line in (*_lines(preview), *([f"  {meant}"] if meant else []))))
+
+
+def _lines(preview: Preview) -> Iterator[str]:
+    what = preview.what
+    yield "Nothing is written. This would happen:"
+    if what.known:
+        yield "  nothing: the update is recorded already"
+        return
+    for run in what.starts:
+        yield f"  {run.consumer} runs{_for(run.target_key)} now, with {count(run.updates, 'update')}"
+    for queue in what.waits:
+        yield f"  {queue.consumer}{_for(queue.target_key)} {queue.words}"
+    yield from (f"  {words}" for words in what.refused)
+    if what.is_empty:
+        yield "  no consumer queues it: no deployed flow is scheduled on this asset"
+    if preview.further:
+        yield f"  {preview.further_words}"
+
+
+def _for(target_key: str | None) -> str:
+    return "" if target_key is None else f" for the partition {target_key}"

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import date
 from numbers import Integral, Rational, Real
 from pathlib import PurePath
-from typing import cast
+from typing import Any, NoReturn, Self, cast
 from uuid import UUID
 
 from assetflow.errors import InvalidEvent
@@ -219,3 +219,87 @@ def _below(path: str, key: str) -> str:
 
 def _cut(path: str) -> str:
     return path if len(path) <= 2 * _SHOWN else f"{path[:_SHOWN]}…{path[-_SHOWN:]}"
+
+
+def freeze(data: object) -> Any:
+    """Return JSON data that cannot be changed."""
+    match data:
+        case FrozenObject() | FrozenList():
+            return data
+        case Mapping():
+            return FrozenObject({key: freeze(each) for key, each in cast("Mapping[str, object]", data).items()})
+        case list() | tuple():
+            return FrozenList(freeze(each) for each in cast("list[object]", data))
+        case _:
+            return data
+
+
+def _refuse(*_: object, **__: object) -> NoReturn:
+    raise TypeError("the extra of an asset cannot be changed after it was made. Make a new asset with another extra")
+
+
+class _Frozen:
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    clear = pop = _refuse
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Self:
+        return self
+
+
+class FrozenObject(_Frozen, dict[str, Any]):
+    """A JSON object that cannot be changed."""
+
+    popitem = setdefault = update = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return freeze, (dict(self),)
+
+
+class FrozenList(_Frozen, list[Any]):
+    """A JSON list that cannot be changed."""
+
+    __iadd__ = __imul__ = _refuse
+    append = extend = insert = remove = reverse = sort = _refuse
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return freeze, (list(self),)
+
+
+NOTHING = FrozenObject()
+
+
+MAX_KEY_LENGTH = 250
+# A URI and two keys fit into a row of an index of Postgres.
+MAX_KEY_BYTES = 575
+
+
+def check_key(key: object) -> str:
+    """Return a partition key, unchanged. Contract 2.5.
+
+    Raises:
+        InvalidEvent: the key is not valid text, is blank, or is longer than 250 characters or 575 bytes.
+    """
+    if not isinstance(key, str):
+        raise InvalidEvent(
+            f"The partition key {key!r} is a {type(key).__name__}", fix="Give a text, such as str(key).", rule="2.5"
+        )
+    if not key.strip():
+        raise InvalidEvent("The partition key is blank", fix="Give at least one visible character.", rule="2.5")
+    if len(key) > MAX_KEY_LENGTH:
+        raise InvalidEvent(
+            f"The partition key {key[:40]!r}… has {len(key)} characters, the limit is {MAX_KEY_LENGTH}",
+            fix="Shorten it.",
+            rule="2.5",
+        )
+    if len(key.encode(errors="surrogatepass")) > MAX_KEY_BYTES:
+        raise InvalidEvent(
+            f"The partition key {key[:40]!r}… has more than {MAX_KEY_BYTES} bytes", fix="Shorten it.", rule="2.5"
+        )
+    if not is_plain_text(key):
+        raise InvalidEvent(
+            f"The partition key {key!a} is not valid text", fix="Leave out NUL and lone surrogates.", rule="2.5"
+        )
+    return key

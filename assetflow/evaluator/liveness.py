@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from socket import gethostname
 
 from assetflow.core.values.words import count
-from assetflow.ledger.lease import is_running
-from assetflow.ledger.lease.standby import Evaluators
+from assetflow.ledger.lease import Evaluators, is_running
 from assetflow.ledger.records import WatchingStatus
 
 

@@ -6,20 +6,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from assetflow.ledger.fold.unit_of_work import UnitOfWork
     from assetflow.ledger.lease import Holder, Lease
     from assetflow.ledger.ledger import Ledger
     from assetflow.ledger.read.reader import Reader
+    from assetflow.ledger.write.store import UnitOfWork
     from assetflow.ledger.write.writer import Writer
 
 __all__ = ["Holder", "Lease", "Ledger", "Reader", "UnitOfWork", "Writer"]
 
 _HOMES = {
-    "Holder": "lease.lease",
-    "Lease": "lease.lease",
+    "Holder": "lease",
+    "Lease": "lease",
     "Ledger": "ledger",
     "Reader": "read.reader",
-    "UnitOfWork": "fold.unit_of_work",
+    "UnitOfWork": "write.store",
     "Writer": "write.writer",
 }
 

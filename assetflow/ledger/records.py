@@ -8,12 +8,12 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from assetflow.core.freshness.causes import Cause
 from assetflow.core.rules.runs import Named, run_name
 from assetflow.core.rules.timers import Timer
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
 from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.keeping import Cause
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.triggers import Trigger
 from assetflow.core.values.words import iso

@@ -8,11 +8,14 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, inspect, text
 
-from assetflow.core.visible import shown
+from assetflow.core.values.words import shown
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
 from assetflow.ledger import lease
-from assetflow.ledger.sql.backfill_tables import Base
-from assetflow.ledger.version import VERSION
+from assetflow.ledger.sql.freshness_tables import Base
+
+VERSION = "0001"
+"""The newest migration. Versions have four digits, so that their order is that of texts."""
+
 
 VERSION_TABLE = "ledger_version"
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import UUID
 
-from assetflow.errors import UnknownConsumer
+from assetflow.core.values.words import some
+from assetflow.errors import Conflict, UnknownConsumer
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord
 from assetflow.operations.installation import Installation, OpenPrefect
-from assetflow.operations.lookup import find_consumer
+from assetflow.operations.lookup import find_consumer, find_uri
 
 if TYPE_CHECKING:
     from assetflow.prefect_io.rest import PrefectApi
@@ -92,3 +93,43 @@ def switch_watcher(at: Installation, name: str, *, paused: bool) -> None:
         UnknownWatcher: no deployed asset has a watcher of this name.
     """
     at.ledger.writer.watchers.switch(name, paused=paused, now=at.now())
+
+
+def hide(at: Installation, asset: str, *, by: str) -> str:
+    """Hide an asset from lists, graph and search until its next update or declaration. Return its URI.
+
+    Raises:
+        UnknownAsset: the ledger has no such asset.
+        Conflict: a flow makes it, reads it or runs on it.
+    """
+    uri = find_uri(at.ledger.reader, asset)
+    used = _uses(at.ledger.reader, uri)
+    if used:
+        raise Conflict(
+            f"the asset {uri} cannot be hidden: {used}",
+            where="asset",
+            fix="Hide it when no deployed flow names it any more",
+        )
+    at.ledger.writer.assets.hide(uri, by=by, now=at.now())
+    return uri
+
+
+def unhide(at: Installation, asset: str) -> str:
+    """Show an asset again, and return its URI. One that is not hidden stays as it is.
+
+    Raises:
+        UnknownAsset: the ledger has no such asset.
+    """
+    uri = find_uri(at.ledger.reader, asset)
+    at.ledger.writer.assets.unhide(uri)
+    return uri
+
+
+def _uses(reader: Reader, uri: str) -> str:
+    """Return who works with an asset in words, as in `it is made by a/b, it starts c/d`; "" if nobody does."""
+    listed = reader.assets.get(uri=uri)
+    if listed is None:
+        return ""
+    users = reader.assets.users_of([listed.record])[uri]
+    ways = (("it is made by", users.producers), ("it is read by", users.readers), ("it starts", users.scheduled))
+    return ", ".join(f"{way} {some(sorted(names))}" for way, names in ways if names)

@@ -11,10 +11,10 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.redaction import without_passwords
 from assetflow.errors import AssetflowError, LedgerError
 from assetflow.ledger import Ledger
-from assetflow.ledger.read.only_here import DECIDED_UNTIL, only_here
+from assetflow.ledger.read.events import DECIDED_UNTIL, only_here
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import asset_called
-from assetflow.prefect_io import sending
+from assetflow.prefect_io import recordings
 from assetflow.prefect_io.connection import read_connection
 from assetflow.prefect_io.stored_values import TAKEN_OVER, deciding_ledger
 from assetflow.prefect_io.task_api import TaskApi
@@ -135,6 +135,6 @@ def _hand_over(other: str) -> None:
         newest = ledger.reader.events.last_sequence()
         with TaskApi.connect(patience=get_settings().recording_timeout) as api:
             for recording in only_here(ledger.reader):
-                sending.keep(api, recording)
+                recordings.keep(api, recording)
         ledger.writer.set_cursor(DECIDED_UNTIL, newest)
         ledger.writer.set_cursor(TAKEN_OVER, other)

@@ -5,11 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable
 from uuid import UUID
 
-from assetflow.errors import UnknownEvent
+from assetflow.errors import InvalidCall, UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.installation import Installation
-from assetflow.operations.reasons import check_reason
+
+
+def check_reason(why: str, *, rule: str) -> None:
+    """Check that a reason is not blank.
+
+    Raises:
+        InvalidCall: it is; `where` is `why`.
+    """
+    if not why.strip():
+        raise InvalidCall("the reason is blank", where="why", rule=rule, fix="Give a reason, which is kept")
 
 
 def decision_with(reader: Reader, decision: UUID) -> DecisionRecord:

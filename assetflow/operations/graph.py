@@ -7,11 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from assetflow.core.graph.drawing import MOST, Drawing, draw
-from assetflow.core.graph.folding import Box, of_groups
+from assetflow.core.graph.layout import MOST, Drawing, draw
 from assetflow.core.graph.lineage import Edge, EdgeKind, Node, neighbourhood
-from assetflow.core.graph.parts import Way, around
-from assetflow.core.graph.trees import tree
+from assetflow.core.graph.parts import Box, Way, around, of_groups, tree
 from assetflow.core.values.words import count, iso
 from assetflow.ledger.read.graph import NodeFacts
 from assetflow.ledger.read.reader import Reader

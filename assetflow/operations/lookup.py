@@ -9,8 +9,8 @@ from heapq import nlargest
 from uuid import UUID
 
 from assetflow.core.graph.lineage import Node
-from assetflow.core.short_ids import IdStart
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.words import IdStart
 from assetflow.errors import UnknownAsset, UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, EventFilter

@@ -1,14 +1,114 @@
-"""Plan what Eager and Lazy consumers would run: now or later, all of them or one, all keys or one. Contract 8.16."""
+"""Let a consumer try again: an Eager or Lazy one what it tried or waived, another one its failed runs.
+
+Contract 4.7, 8.7.
+"""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from uuid import UUID
 
 from assetflow.core.explain.plan import PlannedConsumer
+from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.words import at as told
-from assetflow.errors import InvalidCall
+from assetflow.errors import Conflict, InvalidCall, LedgerForeign
 from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import ConsumerRecord
+from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer
+from assetflow.prefect_io.flow_runs import retry_runs
+
+
+@dataclass(frozen=True)
+class Retried:
+    """The result of a retry.
+
+    Attributes:
+        consumer: `flow/deployment`.
+        partition_key: the target key; `None` for all targets.
+        decisions: the decisions that follow at once. The others wait for what holds them back (`assetflow plan`).
+        flow_runs: the failed runs that run again in Prefect, each with the updates that it was given.
+    """
+
+    consumer: str
+    partition_key: str | None
+    decisions: Sequence[Decision] = ()
+    flow_runs: Sequence[UUID] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """Return the retry as JSON."""
+        made = [
+            {"id": str(each.id), "consumer": self.consumer, "target_key": each.target_key} for each in self.decisions
+        ]
+        return {
+            "consumer": self.consumer,
+            "target_key": self.partition_key,
+            "decisions": made,
+            "flow_runs": [str(each) for each in self.flow_runs],
+        }
+
+
+async def retry(
+    at: Installation, record: ConsumerRecord, key: str | None = None, *, all_failed: bool = False
+) -> Retried:
+    """Let a consumer try again.
+
+    An Eager or Lazy consumer forgets what it tried and waived, so that the pass that follows asks for what is out of
+    date. Of another one, the last failed run runs again in Prefect.
+
+    Parameters:
+        key: only this target key; `None` for all.
+        all_failed: all failed runs instead of the last one.
+
+    Raises:
+        InvalidCall: the consumer has no such key; `where` is `key`. Or it is Eager or Lazy, and has no failed runs to
+            choose from; `where` is `all_failed`.
+        Conflict: none of its runs has failed, as far as ledger and Prefect know.
+        LedgerForeign: another ledger decides.
+        PrefectUnreachable, PrefectRefused
+    """
+    other = at.other_ledger()
+    if other is not None:
+        raise LedgerForeign(
+            f"this ledger no longer decides, ledger {other} has taken over; nothing would run",
+            fix="Retry on the machine of that ledger",
+        )
+    if record.consumer.schedule.keeping is None:
+        return await _retry_runs(at, record, key, None if all_failed else 1)
+    if all_failed:
+        raise InvalidCall(
+            f"{record.consumer.name} compares what it reads and makes, and tries all its targets again",
+            where="all_failed",
+            rule="8.7",
+            fix="Leave it out",
+        )
+    return await asyncio.to_thread(_try_again, at, record.consumer, key)
+
+
+async def _retry_runs(at: Installation, record: ConsumerRecord, key: str | None, limit: int | None) -> Retried:
+    name = record.consumer.name
+    failed = await asyncio.to_thread(at.ledger.reader.decisions.failed_runs, record.consumer.id, key, limit)
+    if failed:
+        async with at.prefect() as api:
+            # Oldest first, as they were decided on.
+            retried = await retry_runs(api, failed[::-1])
+        if retried:
+            return Retried(name, key, flow_runs=retried)
+    of = name if key is None else f"{name}, key {key},"
+    raise Conflict(
+        f"{of} has no failed run to run again: none has failed, it goes on already, or Prefect has deleted it",
+        rule="4.7",
+        fix="`assetflow runs ls` lists its runs; `prefect deployment run` starts one that consumes nothing",
+    )
+
+
+def _try_again(at: Installation, consumer: Consumer, key: str | None) -> Retried:
+    made = at.ledger.writer.freshness.retry(consumer.id, key, at.now())
+    at.on_recorded()
+    return Retried(consumer.name, key, [each for each in made if each.consumer == consumer.id])
 
 
 def planned(

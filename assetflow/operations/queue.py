@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from assetflow.core.rules.removal import check_removal
+from assetflow.core.rules.registry import check_removal
 from assetflow.core.values.words import some
 from assetflow.errors import UnknownEvent
+from assetflow.operations.decisions import check_reason
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import Selection
-from assetflow.operations.reasons import check_reason
 
 _SHOWN = 10
 

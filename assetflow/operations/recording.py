@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 from assetflow.core.json_data import fit_text
-from assetflow.core.observations import Versions, observation
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.posted_events import Versions, event_by_hand, observation
 from assetflow.errors import AssetflowError, LedgerForeign, UnknownAsset
 from assetflow.settings import get_settings
 
@@ -164,13 +163,13 @@ def through_prefect(recording: Recording) -> list[str]:
     Raises:
         PrefectUnreachable, PrefectRefused: the updates may not be recorded; repeating them with the same ids is safe.
     """
-    from assetflow.prefect_io import sending
+    from assetflow.prefect_io import recordings
     from assetflow.prefect_io.task_api import TaskApi
 
     with TaskApi.connect(patience=get_settings().recording_timeout) as api:
-        sending.keep(api, recording)
+        recordings.keep(api, recording)
         try:
-            sending.announce(api, recording)
+            recordings.announce(api, recording)
         except AssetflowError as error:
             return [f"The update is recorded, but the evaluator will find it only when it reads the record: {error}"]
     return []

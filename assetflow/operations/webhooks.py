@@ -82,7 +82,7 @@ async def secret_of(at: Installation, webhook: Webhook) -> str:
     if not isinstance(secret, PrefectBlock):
         return with_variables(secret, os.environ)
     # Import Prefect's client only here: commands do not need it.
-    from assetflow.prefect_io.blocks import read_url_block
+    from assetflow.prefect_io.stored_values import read_url_block
 
     async with at.prefect() as api:
         found = await read_url_block(api, secret.name)

@@ -6,10 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Callable
 
-from assetflow.core.condition_tree import Gate, fold_condition
-from assetflow.core.condition_words import join_gate
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.conditions import Condition, Leaf
+from assetflow.core.values.conditions import Condition, Gate, Leaf, fold_condition, join_gate
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 
 NAME_LENGTH = 160
@@ -140,3 +138,24 @@ def _full_label(leaf: Leaf) -> str:
     if isinstance(leaf, Asset):
         return leaf.uri
     return leaf.label
+
+
+def code_span(text: str) -> str:
+    """Return the text as inline code, shown as it is, whatever Markdown or HTML it contains.
+
+    The fence is longer than any run of backticks in the text, and the text is on one line, so that nothing in it can
+    end the span.
+    """
+    line = _one_line(text)
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    pad = " " if "`" in line or not line else ""
+    return f"{fence}{pad}{line}{pad}{fence}"
+
+
+def plain_text(text: str) -> str:
+    """Escape each character that has a meaning in Markdown, also in a table. Addresses do not become links."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", _one_line(text))
+
+
+def _one_line(text: str) -> str:
+    return re.sub(r"[\x00-\x20\x7f\u0085\u2028\u2029]+", " ", text).strip()

@@ -28,7 +28,7 @@ from assetflow.prefect_io.automation_text import (
     refusal_description,
     refusal_name,
 )
-from assetflow.prefect_io.change_feed import ChangeFeed
+from assetflow.prefect_io.deployments import ChangeFeed
 from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED, SCHEDULE_TAG, deployment_resource_id
 from assetflow.prefect_io.rest import Json, PrefectApi
 from assetflow.prefect_io.triggers import (

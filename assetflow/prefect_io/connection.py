@@ -15,9 +15,14 @@ import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+import httpx
+from prefect.settings import get_current_settings
 
 _URL, _KEY, _AUTH_STRING = "PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING"
 _HEADERS, _HOME = "PREFECT_CLIENT_CUSTOM_HEADERS", "PREFECT_HOME"
@@ -78,8 +83,6 @@ def read_connection() -> Connection:
 def _from_prefect() -> Connection:
     from prefect.settings import PREFECT_API_URL, get_current_settings
 
-    from assetflow.prefect_io.credentials import request_headers
-
     api = get_current_settings().api
     verify: bool | str = not api.tls_insecure_skip_verify
     if verify and api.ssl_cert_file:
@@ -136,3 +139,43 @@ def _is_texts(headers: object) -> bool:
     return isinstance(headers, dict) and all(
         isinstance(value, str) for value in cast("dict[str, object]", headers).values()
     )
+
+
+def request_headers() -> dict[str, str]:
+    """Return the headers for every request: those in Prefect's settings, and the authorization."""
+    settings = get_current_settings()
+    headers = dict(settings.client.custom_headers)
+    if settings.api.auth_string is not None:
+        token = base64.b64encode(settings.api.auth_string.get_secret_value().encode()).decode()
+        headers["Authorization"] = f"Basic {token}"
+    elif settings.api.key is not None:
+        headers["Authorization"] = f"Bearer {settings.api.key.get_secret_value()}"
+    return headers
+
+
+def event_stream_token() -> str | None:
+    """Return the token for the first message on the event stream, or `None` if the settings have no credentials."""
+    api = get_current_settings().api
+    secret = api.auth_string or api.key
+    return None if secret is None else secret.get_secret_value()
+
+
+PATH = "/csrf-token"
+
+
+def demands_token(response: httpx.Response) -> bool:
+    """Return True if the server refuses a write because it has no valid token."""
+    return response.status_code == HTTPStatus.FORBIDDEN and "CSRF" in response.text
+
+
+def token_params() -> Mapping[str, str]:
+    """Return the parameters of a GET of `PATH` that asks for a token."""
+    return {"client": str(uuid4())}
+
+
+def token_headers(answer: httpx.Response) -> Mapping[str, str]:
+    """Return the headers that each later request has to bear, from the answer with the token; empty if it has none."""
+    if not answer.is_success:
+        return {}
+    client = answer.request.url.params["client"]
+    return {"Prefect-Csrf-Token": answer.json()["token"], "Prefect-Csrf-Client": client}

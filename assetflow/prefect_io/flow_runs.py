@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from base64 import b64encode
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from assetflow.core.freshness.causes import causes_in_words
 from assetflow.core.json_data import fit_text
-from assetflow.core.rules.runs import listed, run_name
-from assetflow.core.run_changes import DELETED, RunEnd
+from assetflow.core.rules.runs import DELETED, RunEnd, listed, run_name
+from assetflow.core.rules.timers import tick_id
+from assetflow.core.time.timetables import Tick
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.consumers import Automation, Decision
+from assetflow.core.values.consumers import Automation, Consumer, Decision
+from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.wire import RunContext, run_context_to_json
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.prefect_io.answers import id_of, unconfirmed
@@ -24,11 +28,78 @@ from assetflow.prefect_io.names import (
     KEY_PARAMETER,
     PARTITION_KEY_LABEL,
     PREDECESSOR_LABEL,
+    PREFECT_TIME_TAG,
+    TICK_LABEL,
+    TIME_TAG,
     TRACEPARENT_LABEL,
 )
 from assetflow.prefect_io.open_runs import PAGE, end_in
 from assetflow.prefect_io.rest import Json, PrefectApi
-from assetflow.prefect_io.turns import Turns
+
+SECONDS = 1.0
+SLOW_AT_ONCE = 4
+
+
+class Turns:
+    """A lock that a slow holder keeps only for a limited time.
+
+    A turn ends after `seconds` at the latest; then the next one begins, even if the holder is still working. A holder
+    that took longer and failed is slow until it succeeds, or fails faster: slow holders wait only for each other.
+
+    Attributes:
+        seconds: the length of a turn.
+    """
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self.seconds = seconds
+        self._turn = asyncio.Lock()
+        self._aside = asyncio.Semaphore(SLOW_AT_ONCE)
+        self._slow: set[UUID] = set()
+
+    @asynccontextmanager
+    async def of(self, who: UUID) -> AsyncGenerator[None]:
+        """Wait for the turn of `who`, and hold it for the block."""
+        if who in self._slow:
+            async with self._aside:
+                with self._timed(who, lambda: None):
+                    yield
+            return
+        await self._turn.acquire()
+        pass_on = _Once(self._turn.release)
+        try:
+            with self._timed(who, pass_on):
+                yield
+        finally:
+            pass_on()
+
+    @contextmanager
+    def _timed(self, who: UUID, on_late: Callable[[], None]) -> Generator[None]:
+        """Call `on_late` if the block takes longer than a turn, and note that `who` is slow."""
+        began = asyncio.get_running_loop().time()
+        timer = asyncio.get_running_loop().call_later(self.seconds, on_late)
+        try:
+            yield
+        except Exception:
+            is_late = asyncio.get_running_loop().time() - began >= self.seconds
+            (self._slow.add if is_late else self._slow.discard)(who)
+            raise
+        else:
+            self._slow.discard(who)
+        finally:
+            timer.cancel()
+
+
+class _Once:
+    """A function that does nothing when it is called again."""
+
+    def __init__(self, function: Callable[[], None]) -> None:
+        self._function: Callable[[], None] | None = function
+
+    def __call__(self) -> None:
+        function, self._function = self._function, None
+        if function is not None:
+            function()
+
 
 MOST_IN_LABEL = 1_000
 _RETRIED = {"type": "SCHEDULED", "name": "AwaitingRetry", "message": "Retried by assetflow"}
@@ -191,3 +262,122 @@ def _provenance(automation: Automation | None) -> dict[str, str]:
         return {}
     name = b64encode(automation.name.encode(errors="replace")).decode()
     return {"Prefect-Automation-ID": str(automation.id), "Prefect-Automation-Name": name}
+
+
+DELETED_AT_ONCE = 50
+# The part of a filter by name: a run that waits for its retry has the same type.
+_NOT_TAKEN = {"state": {"type": {"any_": ["SCHEDULED"]}, "name": {"any_": ["Scheduled", "Late"]}}}
+
+
+class TimeRuns:
+    """The runs of timetables on a Prefect server."""
+
+    def __init__(self, api: PrefectApi, runs: FlowRuns) -> None:
+        self._api = api
+        self._runs = runs
+
+    async def create(self, consumer: Consumer, tick: Tick, automation: Automation | None) -> UUID:
+        """Create the run of a tick, or find the one that exists, and return its id.
+
+        Raises:
+            PrefectUnreachable: the run may have been created; a retry is safe.
+            PrefectRefused: the deployment is gone, or cannot run as it is.
+        """
+        return await self._runs.make(consumer.deployment_id, time_run_request(consumer, tick), automation)
+
+    async def withdraw(self, deployment_id: UUID, now: datetime) -> int:
+        """Delete the runs of later times that no worker has taken, and return their number.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused: some may be left; a retry is safe.
+        """
+        return await self._delete(_of_times(deployment_id, after_=now) | _NOT_TAKEN)
+
+    async def skip_missed(self, deployment_id: UUID, now: datetime) -> int:
+        """Delete the runs that no worker has taken and whose next time has passed, and return their number.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused: some may be left; a retry is safe.
+        """
+        passed = {"flow_runs": _of_times(deployment_id, before_=now), "sort": "EXPECTED_START_TIME_DESC", "limit": 1}
+        latest = cast("list[Json]", await self._api.post("/flow_runs/filter", passed))
+        if not latest:
+            return 0
+        before = datetime.fromisoformat(str(latest[0]["expected_start_time"])) - timedelta(microseconds=1)
+        return await self._delete(_of_times(deployment_id, before_=before) | _NOT_TAKEN)
+
+    async def _delete(self, runs: Json) -> int:
+        deleted, wanted = 0, {"flow_runs": runs, "limit": DELETED_AT_ONCE}
+        while True:
+            # Prefect finds and deletes them in one transaction, so that it does not delete a run that a worker took.
+            answer = cast(Json, await self._api.post("/flow_runs/bulk_delete", wanted))
+            found = len(answer["deleted"])
+            deleted += found
+            if found < DELETED_AT_ONCE:
+                return deleted
+
+
+def time_run_request(consumer: Consumer, tick: Tick) -> dict[str, Any]:
+    """Return the body of create_flow_run for a tick."""
+    timetable = consumer.schedule.timetable
+    assert timetable is not None, "only consumers with a timetable have ticks"
+    number, time = tick_id(consumer.deployment_id, tick.time), _text(tick.time)
+    before = timetable.previous_before(tick.time)
+    context = RunContext(
+        decision=None,
+        consumer=consumer.name,
+        partition_key=tick.partition_key,
+        tick=tick.time,
+        previous_tick=None if before is None else before.time,
+    )
+    labels = {CONSUMER_LABEL: consumer.name, TICK_LABEL: time}
+    request: dict[str, Any] = {
+        "name": f"{tick.partition_key or time}-{str(number)[:6]}",
+        "idempotency_key": str(number),
+        "context": run_context_to_json(context),
+        "labels": labels,
+        "tags": ["assetflow", TIME_TAG, PREFECT_TIME_TAG],
+        "state": {
+            "type": "SCHEDULED",
+            "name": "Scheduled",
+            "message": f"Runs {timetable.describe()}: this one at {time}",
+            "state_details": {"scheduled_time": tick.time.astimezone(UTC).isoformat()},
+        },
+    }
+    if tick.partition_key is not None:
+        labels[PARTITION_KEY_LABEL] = tick.partition_key
+        # A flow whose timetable gives keys has this parameter, where a user sees the key, or gives another one.
+        request["parameters"] = {KEY_PARAMETER: tick.partition_key}
+    return request
+
+
+def _of_times(deployment_id: UUID, **between: datetime) -> dict[str, Any]:
+    return {
+        "deployment_id": {"any_": [str(deployment_id)]},
+        "tags": {"all_": [TIME_TAG]},
+        "expected_start_time": {name: moment.astimezone(UTC).isoformat() for name, moment in between.items()},
+    }
+
+
+def _text(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+# Prefect's largest page.
+MOST = 200
+
+
+async def run_states(api: PrefectApi, runs: Collection[UUID]) -> dict[UUID, str]:
+    """Return the names of the states of these flow runs, without those that Prefect does not know. Asks once.
+
+    Parameters:
+        runs: at most `MOST`.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused
+    """
+    if not runs:
+        return {}
+    body = {"flow_runs": {"id": {"any_": [str(run) for run in runs]}}, "limit": len(runs)}
+    answer = cast("list[Json]", await api.post("/flow_runs/filter", body))
+    return {UUID(str(run["id"])): str(run.get("state_name") or "") for run in answer}

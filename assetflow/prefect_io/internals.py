@@ -6,13 +6,14 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from uuid import UUID
 
 from prefect.client.schemas.objects import State
 from prefect.context import FlowRunContext
 
-from assetflow.prefect_io.undocumented import needed_for
+from assetflow.errors import UnsupportedPrefect
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -21,6 +22,27 @@ if TYPE_CHECKING:
     from prefect.runner._starter_engine import EngineCommandStarter
     from prefect.server.schemas.schedules import SCHEDULE_TYPES
     from prefect.transactions import BaseTransaction
+
+
+@contextmanager
+def needed_for(feature: str) -> Generator[None]:
+    """Turn the failure to import or find something of Prefect's inside the block into an error that names the feature.
+
+    Parameters:
+        feature: what does not work without it, such as "a data interval".
+
+    Raises:
+        UnsupportedPrefect: this version of Prefect does not have it.
+    """
+    try:
+        yield
+    except (ImportError, AttributeError) as error:
+        raise UnsupportedPrefect(
+            f"{feature} does not work with Prefect {version('prefect')}, which has changed inside: {error}",
+            fix="Install a version of Prefect that this assetflow supports (`pip install 'prefect>=3.9.1,<3.10'`), "
+            "or a newer assetflow",
+        ) from error
+
 
 _COMMIT = "Recording an update when its task completes"
 

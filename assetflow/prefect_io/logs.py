@@ -10,20 +10,24 @@ by creation it would read its whole table for each page.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from datetime import datetime
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from functools import partial
-from typing import cast
+from typing import Literal, cast
+from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 from assetflow.core.values.consumers import Decision
 from assetflow.core.wire import events_to_text
-from assetflow.errors import PrefectRefused
+from assetflow.errors import PrefectRefused, PrefectUnreachable
 from assetflow.prefect_io.answers import id_of, objects_of, unconfirmed
-from assetflow.prefect_io.names import TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT, artifact_key
+from assetflow.prefect_io.names import RUN_NOTE_ARTIFACT, TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT, artifact_key
+from assetflow.prefect_io.recordings import created
 from assetflow.prefect_io.rest import Json, PrefectApi, patiently
+from assetflow.prefect_io.run_notes import KEY_PREFIX, TITLE
 
-PAGE = 200
+ARTIFACTS_A_PAGE = 200
 OVERLAP = 20
 _DECISION = "decision"
 
@@ -42,18 +46,18 @@ class ArtifactLog:
         """
         updates = _Updates(self._api)
         newest = await updates.first_page()
-        if len(newest) < PAGE or _changed(newest[-1]) < moment:
+        if len(newest) < ARTIFACTS_A_PAGE or _changed(newest[-1]) < moment:
             for artifact in _since(moment, newest):
                 yield artifact
             return
-        place = max(0, await updates.place_of(moment) - PAGE)
+        place = max(0, await updates.place_of(moment) - ARTIFACTS_A_PAGE)
         reached, overlap = moment, OVERLAP
         known: set[str] = set()
         while True:
             page = await updates.page(place)
-            if len(page) == PAGE and _changed(page[-1]) > reached:
+            if len(page) == ARTIFACTS_A_PAGE and _changed(page[-1]) > reached:
                 # So many were created since the last page that this page does not overlap with it.
-                overlap = min(2 * overlap, PAGE // 2)
+                overlap = min(2 * overlap, ARTIFACTS_A_PAGE // 2)
                 place += overlap
                 continue
             for artifact in _since(moment, page):
@@ -63,7 +67,7 @@ class ArtifactLog:
             if place == 0:
                 return
             known = {str(artifact["id"]) for artifact in page}
-            place = max(0, place - PAGE + overlap)
+            place = max(0, place - ARTIFACTS_A_PAGE + overlap)
 
     async def keep_events(self, decision: Decision, consumer: str) -> str:
         """Write the events of a decision to an artifact, once, and return the artifact's id.
@@ -136,17 +140,17 @@ class _Updates:
 
     async def first_page(self) -> Sequence[Json]:
         """Return the newest recordings."""
-        return await self._ask(0, PAGE)
+        return await self._ask(0, ARTIFACTS_A_PAGE)
 
     async def page(self, place: int) -> Sequence[Json]:
-        return await patiently(partial(self._ask, place, PAGE))
+        return await patiently(partial(self._ask, place, ARTIFACTS_A_PAGE))
 
     async def place_of(self, moment: datetime) -> int:
         """Return a place in the list after which every artifact is older than `moment`, at most one page too late."""
-        newer, older = 0, PAGE
+        newer, older = 0, ARTIFACTS_A_PAGE
         while not await self._is_before(moment, older):
             newer, older = older, older * 2
-        while older - newer > PAGE:
+        while older - newer > ARTIFACTS_A_PAGE:
             middle = (newer + older) // 2
             if await self._is_before(moment, middle):
                 older = middle
@@ -174,3 +178,220 @@ def _since(moment: datetime, newest_first: Sequence[Json]) -> Sequence[Json]:
 
 def _changed(artifact: Json) -> datetime:
     return datetime.fromisoformat(artifact["updated"])
+
+
+EVENTS_A_PAGE = 50
+PAGES_IN_A_ROW = 20
+PAGE_SIZES = (EVENTS_A_PAGE, 49, 47, 43, 41)
+# The times of Prefect's events differ by no less.
+INSTANT = timedelta(microseconds=1)
+
+
+class EventLog:
+    """The stored events of a Prefect server."""
+
+    def __init__(self, api: PrefectApi) -> None:
+        self._api = api
+
+    async def between(self, since: datetime, until: datetime, names: Sequence[str]) -> AsyncIterator[Json]:
+        """Yield the stored events with one of these names, oldest first by `occurred`.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        page, pages = await self._first_page(since, until, names), 1
+        newest, at_newest = since, set[str]()
+        read_to: datetime | None = None
+        while True:
+            for event in page["events"]:
+                if (occurred := _occurred(event)) > newest:
+                    newest, at_newest = occurred, set[str]()
+                if event["id"] not in at_newest:
+                    at_newest.add(event["id"])
+                    yield event
+            following = cast("str | None", page.get("next_page"))
+            if not following:
+                return
+            # Prefect counts from the first page to reach a later one: a long list is read in parts.
+            if pages < PAGES_IN_A_ROW or newest == read_to:
+                page, pages = await patiently(partial(self._following_page, following)), pages + 1
+                if not page["events"] or _occurred(page["events"][0]) > newest or newest == read_to:
+                    continue
+            async for event in self._at(newest, names, at_newest):
+                yield event
+            if newest >= until:
+                return
+            read_to = newest
+            page, pages = await patiently(partial(self._first_page, newest + INSTANT, until, names)), 1
+
+    async def _at(self, moment: datetime, names: Sequence[str], known: set[str]) -> AsyncIterator[Json]:
+        """Yield the events of one instant that are not known, and add them to those that are.
+
+        Prefect sorts by time only. So events of one instant that end up on several pages may stand in another order on
+        each, and some on no page. With pages of another size, those are others.
+        """
+        for size in PAGE_SIZES:
+            page = await patiently(partial(self._first_page, moment, moment, names, size))
+            total = int(page["total"])
+            while True:
+                for event in page["events"]:
+                    if event["id"] not in known:
+                        known.add(event["id"])
+                        yield event
+                following = cast("str | None", page.get("next_page"))
+                if not following or len(known) >= total:
+                    break
+                page = await patiently(partial(self._following_page, following))
+            if len(known) >= total:
+                return
+
+    async def number(self, since: datetime, until: datetime, names: Sequence[str]) -> int:
+        """Return the number of stored events with one of these names.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        body = {"filter": _filter(since, until, names), "limit": 1}
+        return int((await self._api.post("/events/filter", body))["total"])
+
+    async def counted(
+        self, since: datetime, until: datetime, names: Sequence[str], minutes: int
+    ) -> Mapping[datetime, int]:
+        """Return the number of stored events with one of these names for each span of `minutes` minutes.
+
+        Prefect reads each event for this; `number` is far cheaper.
+
+        Parameters:
+            since, until: both in the past, and both the start of a span, counted from midnight.
+
+        Returns:
+            The start of each span with the number of its events.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        # Prefect includes the last moment, and fails if another span begins there.
+        last = until - timedelta(microseconds=1)
+        body = {"filter": _filter(since, last, names), "time_unit": "minute", "time_interval": minutes}
+        stretches = cast("list[Json]", await self._api.post("/events/count-by/time", body))
+        return {datetime.fromisoformat(each["start_time"]): int(each["count"]) for each in stretches}
+
+    async def publish(self, events: Sequence[Json]) -> None:
+        """Publish events: all of them or, if one is invalid, none. Prefect stores them some time after it answers.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        await self._api.post("/events", list(events))
+
+    async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> set[UUID]:
+        """Return which of these events, at most a page of them, are stored.
+
+        Parameters:
+            since, until: the first and the last of their `occurred`.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        occurred = {"since": since.isoformat(), "until": (until + timedelta(seconds=1)).isoformat()}
+        given = {"id": {"id": [str(each) for each in ids]}, "occurred": occurred}
+        page = cast(Json, await self._api.post("/events/filter", {"filter": given, "limit": EVENTS_A_PAGE}))
+        return {UUID(event["id"]) for event in page["events"]}
+
+    async def _first_page(
+        self, since: datetime, until: datetime, names: Sequence[str], size: int = EVENTS_A_PAGE
+    ) -> Json:
+        body = {"filter": _filter(since, until, names) | {"order": "ASC"}, "limit": size}
+        return cast(Json, await self._api.post("/events/filter", body))
+
+    async def _following_page(self, link: str) -> Json:
+        # Use only the token of the link: its host may be a name that is only known on the server.
+        token = parse_qs(urlsplit(link).query)["page-token"][0]
+        return cast(Json, await self._api.get("/events/filter/next", {"page-token": token}))
+
+
+def _occurred(event: Json) -> datetime:
+    return datetime.fromisoformat(event["occurred"])
+
+
+def _filter(since: datetime, until: datetime, names: Sequence[str]) -> dict[str, object]:
+    return {
+        "occurred": {"since": since.isoformat(), "until": until.isoformat()},
+        "event": {"name": list(names)},
+    }
+
+
+Kind = Literal["recordings", "events of runs", "notes of runs"]
+
+PAGE = 100
+ATTEMPTS = 6
+FIRST_PAUSE = 0.2
+
+_FILTERS: dict[Kind, Json] = {
+    "recordings": {"type": {"any_": [UPDATE_ARTIFACT]}},
+    "events of runs": {"type": {"any_": [TRIGGERING_EVENTS_ARTIFACT]}},
+    "notes of runs": {"type": {"any_": [RUN_NOTE_ARTIFACT]}, "key": {"like_": KEY_PREFIX}},
+}
+
+
+class OldArtifacts:
+    """The artifacts of one kind that were created before a moment, by the server's clock."""
+
+    def __init__(self, api: PrefectApi, kind: Kind, before: datetime) -> None:
+        self._api = api
+        self._filter = _FILTERS[kind]
+        self._is_note = kind == "notes of runs"
+        self._before = before
+        self._place = 0
+
+    async def pages(self) -> AsyncIterator[list[Json]]:
+        """Yield the artifacts in pages. If the caller deletes those of a page, the next page still follows on.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        self._place = await self._first()
+        page: list[Json] | None = None
+        # New artifacts move the others down: some are seen twice, none is missed.
+        while page is None or len(page) == PAGE:
+            page = await self._page(self._place, PAGE)
+            self._place += len(page)
+            yield [each for each in page if created(each) < self._before and (not self._is_note or _is_note(each))]
+
+    async def delete(self, artifact: Json) -> None:
+        """Delete an artifact of the last page, unless it is already gone.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        for attempt in range(ATTEMPTS):
+            try:
+                await self._api.delete(f"/artifacts/{artifact['id']}")
+                break
+            except PrefectUnreachable:
+                # A busy server on SQLite answers 503.
+                if attempt == ATTEMPTS - 1:
+                    raise
+                await asyncio.sleep(FIRST_PAUSE * 2**attempt)
+        self._place -= 1
+
+    async def _first(self) -> int:
+        """Return the number of newer artifacts, which come first in the list, and may be very many."""
+        low, high = 0, cast(int, await self._api.post("/artifacts/count", {"artifacts": self._filter}))
+        while low < high:
+            middle = (low + high) // 2
+            found = await self._page(middle, 1)
+            if found and created(found[0]) >= self._before:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    async def _page(self, offset: int, limit: int) -> list[Json]:
+        body = {"artifacts": self._filter, "sort": "CREATED_DESC", "limit": limit, "offset": offset}
+        return cast("list[Json]", await self._api.post("/artifacts/filter", body))
+
+
+def _is_note(artifact: Json) -> bool:
+    key, about = str(artifact.get("key")), artifact.get("description")
+    return key.startswith(KEY_PREFIX) and about == TITLE

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
-from datetime import UTC, datetime
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
+from assetflow.core.explain import DecisionExplanation, NotStarted, with_run_in_prefect
 from assetflow.core.freshness.records import RunState
-from assetflow.core.run_changes import RunChange, RunEnd, RunGoingOn
-from assetflow.prefect_io.names import DECISION_LABEL, KEY_PARAMETER, TICK_LABEL
-from assetflow.prefect_io.rest import Json, PrefectApi
+from assetflow.core.rules.adoption import Decided
+from assetflow.core.rules.runs import RunChange, RunEnd, RunGoingOn
+from assetflow.core.wire import RunContext, events_from_text, run_context_from_json
+from assetflow.errors import AssetflowError, InvalidEvent
+from assetflow.prefect_io.names import DEADLINE_LABEL, DECISION_LABEL, KEY_PARAMETER, PREDECESSOR_LABEL, TICK_LABEL
+from assetflow.prefect_io.rest import Json, PrefectApi, patiently, prefect_api
 
 PAGE = 200
 
@@ -178,3 +187,169 @@ def _mapping(data: object) -> Mapping[str, Any]:
 
 def _moment(text: object) -> datetime | None:
     return None if text is None else datetime.fromisoformat(str(text))
+
+
+# A worker looks for runs every ten seconds or so, and starts a process in some more.
+PATIENCE = timedelta(seconds=30)
+# Kept short: a user is waiting for the answer.
+SECONDS_TO_ANSWER = 3.0
+# Other scheduled states wait for a time, a concurrency slot or a retry.
+_FOR_A_WORKER = ("Scheduled", "Late")
+
+OpenPrefect = Callable[[], AbstractAsyncContextManager[PrefectApi]]
+
+
+async def not_started(api: PrefectApi, runs: Collection[UUID], now: datetime) -> dict[UUID, NotStarted]:
+    """Return the runs that have waited for half a minute for a worker, or inside one.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused
+    """
+    if not runs:
+        return {}
+    wanted = {"id": {"any_": [str(run) for run in runs]}, "state": {"type": {"any_": ["SCHEDULED", "PENDING"]}}}
+    body = {"flow_runs": wanted, "limit": len(runs)}
+    answer = cast("list[Json]", await api.post("/flow_runs/filter", body))
+    found = {UUID(str(run["id"])): each for run in answer if (each := _read(run)) is not None}
+    return {run: each for run, each in found.items() if now - each.since > PATIENCE}
+
+
+def with_run_now(
+    explanation: DecisionExplanation, now: datetime, prefect: OpenPrefect = prefect_api
+) -> DecisionExplanation:
+    """Return the explanation with the run's present state in Prefect, if it has not ended and may wait for a worker.
+
+    Call it where no event loop runs. If Prefect does not answer at once, the explanation is returned unchanged.
+    """
+    run = explanation.facts.run
+    if run.flow_run_id is None or run.ended is not None or (run.launched and now - run.launched < PATIENCE):
+        return explanation
+    found = asyncio.run(_look_at(run.flow_run_id, now, prefect))
+    return with_run_in_prefect(explanation, found)
+
+
+async def _look_at(run: UUID, now: datetime, prefect: OpenPrefect) -> NotStarted | None:
+    with suppress(AssetflowError, TimeoutError):
+        async with asyncio.timeout(SECONDS_TO_ANSWER), prefect() as api:
+            return (await not_started(api, [run], now)).get(run)
+    return None
+
+
+def _read(run: Json) -> NotStarted | None:
+    pool, state = str(run.get("work_pool_name") or ""), cast(Json, run["state"])
+    if run["state_type"] == "PENDING":
+        return NotStarted(datetime.fromisoformat(str(state["timestamp"])), taken=True, pool=pool)
+    due = run.get("next_scheduled_start_time") or run.get("expected_start_time")
+    if state.get("name") not in _FOR_A_WORKER or due is None:
+        return None
+    return NotStarted(datetime.fromisoformat(str(due)), pool=pool)
+
+
+_logger = logging.getLogger("assetflow.evaluator")
+
+# How long after its opening a decision may come: a month. For Prefect, its run is expected since then.
+LONGEST_OPENING = timedelta(days=32)
+
+# The decisions of runs, by the id of the run; `None` for runs of no decision.
+_Known = dict[object, Decided | None]
+
+
+def past_decisions(api: PrefectApi, since: datetime) -> Sequence[AsyncIterator[Decided]]:
+    """Return three readings of the decisions whose runs were created since a moment, with what they consumed.
+
+    Prefect does not filter by creation, and the run of an opening is expected at the opening, maybe long before the
+    decision. So the first reading yields the runs that wait, the second one those that began since then, the third one
+    those that were expected since then, each newest first. A run may be in several. Older runs may be among them.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused: when it is read.
+    """
+    known: _Known = {}
+    waits = {"state": {"type": {"any_": ["SCHEDULED", "PENDING"]}}, **_expected_after(since - LONGEST_OPENING)}
+    began = {"start_time": {"after_": since.isoformat(), "is_null_": False}}
+    return (
+        _decisions(api, waits, "EXPECTED_START_TIME_DESC", known),
+        _decisions(api, began, "START_TIME_DESC", known),
+        _decisions(api, _expected_after(since), "EXPECTED_START_TIME_DESC", known),
+    )
+
+
+def _expected_after(since: datetime) -> Json:
+    return {"expected_start_time": {"after_": since.isoformat()}}
+
+
+async def _decisions(api: PrefectApi, wanted: Json, sort: str, known: _Known) -> AsyncIterator[Decided]:
+    seen: set[UUID] = set()
+    place = 0
+    while True:
+        # Newest first: new runs move later pages down, so that some are seen twice, and none is missed.
+        body = {
+            "flow_runs": {"tags": {"all_": ["assetflow"]}, **wanted},
+            "sort": sort,
+            "limit": PAGE,
+            "offset": place,
+        }
+        ask = partial(api.post, "/flow_runs/filter", body)
+        page = cast("list[Json]", await (patiently(ask) if place else ask()))
+        for run in page:
+            if run["id"] not in known:
+                known[run["id"]] = await _decided(api, run)
+            decided = known[run["id"]]
+            if decided is not None and decided.id not in seen:
+                seen.add(decided.id)
+                yield decided
+        if len(page) < PAGE:
+            return
+        place += PAGE
+
+
+async def _decided(api: PrefectApi, run: Json) -> Decided | None:
+    if DECISION_LABEL not in (run.get("labels") or {}) or run.get("deployment_id") is None:
+        return None
+    try:
+        context = run_context_from_json(run.get("context"))
+        if context is None or context.decision is None or _consumes_nothing(context):
+            return None
+        events = await _consumed(api, context)
+    except InvalidEvent as error:
+        _logger.warning("the decision of flow run %s is left out, since it cannot be read: %s", run.get("id"), error)
+        return None
+    created = datetime.fromisoformat(str(run["created"]))
+    expected = _moment(run.get("expected_start_time"))
+    asked = None if context.asked is None else replace(context.asked, predecessor=_predecessor(run))
+    return Decided(
+        context.decision,
+        UUID(str(run["deployment_id"])),
+        context.partition_key,
+        frozenset(events),
+        context.made or created,
+        asked,
+        _moment(run.get("start_time")),
+        created,
+        context.opening,
+        DEADLINE_LABEL in run["labels"],
+        # A cooldown after the run before, if that is later; the run of an opening is expected at the opening (9.11).
+        max(created, expected or created),
+    )
+
+
+def _consumes_nothing(context: RunContext) -> bool:
+    """Return True for the run of a backfill by keys, which no queue waits for."""
+    return context.asked is None and not context.events and context.artifact is None
+
+
+def _predecessor(run: Json) -> UUID | None:
+    """Return the decision that a run's label names as the one before its own. Contract 8.17."""
+    try:
+        return UUID(str(cast(Json, run["labels"])[PREDECESSOR_LABEL]))
+    except (KeyError, ValueError):
+        return None
+
+
+async def _consumed(api: PrefectApi, context: RunContext) -> list[UUID]:
+    events = context.events
+    if events is None and context.artifact is not None:
+        found = cast("Json | None", await api.get(f"/artifacts/{context.artifact}"))
+        data: object = None if found is None else found.get("data")
+        events = None if data is None else events_from_text(data, where=f"artifact {context.artifact}")
+    return [event.id for event in events or ()]

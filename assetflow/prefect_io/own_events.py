@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import Any, Literal
+from uuid import UUID, uuid5
 
 from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
@@ -11,10 +12,11 @@ from prefect.events.schemas.events import ResourceSpecification
 from assetflow.core.freshness.asset_freshness import StateChange, data_time_text
 from assetflow.core.json_data import fit_object
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Automation, Decision, MissedDeadline
 from assetflow.core.values.uri import normalize
 from assetflow.core.wire.freshness import causes_to_json
 from assetflow.errors import InvalidCall
-from assetflow.prefect_io.names import FRESHNESS_EVENTS, deployment_resource_id
+from assetflow.prefect_io.names import DEADLINE_MISSED, DECISION_MADE, FRESHNESS_EVENTS, deployment_resource_id
 
 ASSETS_NAMED = 90  # Prefect takes 100 related resources.
 
@@ -90,3 +92,98 @@ def _related_of(told: StateChange) -> list[dict[str, str]]:
 
 def _related(number: str, role: str) -> dict[str, str]:
     return {"prefect.resource.id": number, "prefect.resource.role": role}
+
+
+EVENTS_NAMED = 1_000
+CAUSES_NAMED = 100
+
+
+def decision_made(
+    decision: Decision, consumer: str, automation: Automation | None, flow_run: UUID, occurred: str
+) -> dict[str, Any]:
+    """Return the event of a decision. It has the decision's id, so that Prefect stores it once.
+
+    Parameters:
+        consumer: the name `flow/deployment`.
+        occurred: the time of the event, in ISO format.
+    """
+    return {
+        "id": str(decision.id),
+        "occurred": occurred,
+        "event": DECISION_MADE,
+        "resource": {
+            "prefect.resource.id": f"assetflow.decision.{decision.id}",
+            "prefect.resource.name": consumer,
+        },
+        "related": _related_of_decision(decision, automation, flow_run),
+        "payload": {
+            "version": 1,
+            "consumer": consumer,
+            "partition_key": decision.target_key,
+            "events": [str(event.id) for event in decision.events[:EVENTS_NAMED]],
+            "number_of_events": len(decision.events),
+            **_because(decision),
+        },
+    }
+
+
+def _because(decision: Decision) -> dict[str, Any]:
+    """Return the causes for which an Eager or Lazy flow was asked for the run."""
+    causes = [cause.as_json() for cause in decision.because[:CAUSES_NAMED]]
+    return {"because": causes} if causes else {}
+
+
+def _related_of_decision(decision: Decision, automation: Automation | None, flow_run: UUID) -> list[dict[str, str]]:
+    related = [
+        _resource(f"prefect.flow-run.{flow_run}", "flow-run"),
+        _resource(deployment_resource_id(decision.deployment_id), "deployment"),
+    ]
+    if automation is not None:
+        related.append(_resource(f"prefect.automation.{automation.id}", "automation", automation.name))
+    assets = {event.uri: event.asset.name for event in decision.events}
+    return related + [_resource(uri, "asset", name) for uri, name in list(assets.items())[:ASSETS_NAMED]]
+
+
+def _resource(number: str, role: str, name: str = "") -> dict[str, str]:
+    named = {"prefect.resource.name": name} if name else {}
+    return {"prefect.resource.id": number, "prefect.resource.role": role, **named}
+
+
+_NAMESPACE = UUID("6b2a1d0e-6e0b-5c0f-9d5b-0d3f0a9a7c11")
+
+
+def deadline_missed(
+    missed: MissedDeadline, consumer: str, deployment_id: UUID, automation_id: UUID | None
+) -> dict[str, Any]:
+    """Return the event of a missed deadline. Its id follows from consumer, key and instant: Prefect stores it once.
+
+    Parameters:
+        consumer: the name `flow/deployment`.
+        automation_id: the automation that shows its schedule.
+    """
+    key = missed.target_key
+    named = missed.missing[:ASSETS_NAMED]
+    event = {
+        "id": str(uuid5(_NAMESPACE, "|".join((str(deployment_id), key or "", missed.due.isoformat())))),
+        "occurred": missed.at.isoformat(),
+        "event": DEADLINE_MISSED,
+        "resource": {
+            "prefect.resource.id": f"assetflow.consumer.{deployment_id}",
+            "prefect.resource.name": consumer,
+        },
+        "related": [
+            _related(deployment_resource_id(deployment_id), "deployment"),
+            *([] if automation_id is None else [_related(f"prefect.automation.{automation_id}", "automation")]),
+            *(_related(name, "missing") for name in named),
+        ],
+        "payload": {
+            "version": 1,
+            "consumer": consumer,
+            "partition_key": key,
+            "due": missed.due.isoformat(),
+            "then": missed.then,
+            "queued": missed.queued,
+            "missing": list(named),
+        },
+    }
+    return fit_object(event)

@@ -20,7 +20,7 @@ import httpx
 from assetflow.core.values.redaction import without_passwords
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable, Unsendable
 from assetflow.patience import AskAgain
-from assetflow.prefect_io import csrf
+from assetflow.prefect_io import connection
 from assetflow.prefect_io.answers import no_answer, read_answer
 from assetflow.prefect_io.connection import read_connection
 
@@ -116,9 +116,9 @@ class PrefectApi:
             given |= {"content": _written(body, request), "headers": {**_JSON, **(headers or {})}}
         try:
             response = await self._client.request(method, f"{self.url}{path}", **given)
-            if csrf.demands_token(response):
-                answer = await self._client.get(f"{self.url}{csrf.PATH}", params=csrf.token_params())
-                self._client.headers.update(csrf.token_headers(answer))
+            if connection.demands_token(response):
+                answer = await self._client.get(f"{self.url}{connection.PATH}", params=connection.token_params())
+                self._client.headers.update(connection.token_headers(answer))
                 response = await self._client.request(method, f"{self.url}{path}", **given)
         except (httpx.RequestError, OSError) as error:
             raise no_answer(error, self.url) from error

@@ -9,11 +9,10 @@ from uuid import UUID
 from prefect.utilities.urls import url_for
 
 from assetflow.core.explain import DecisionExplanation, source_of
-from assetflow.core.freshness.causes import Cause, CauseKind
-from assetflow.core.page_paths import asset_path, consumer_path, event_path, run_path
 from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.words import at
-from assetflow.prefect_io.markdown import plain_text
+from assetflow.core.values.keeping import Cause, CauseKind
+from assetflow.core.values.words import asset_path, at, consumer_path, event_path, run_path
+from assetflow.prefect_io.automation_text import plain_text
 from assetflow.prefect_io.names import RUN_NOTE_ARTIFACT, artifact_key
 from assetflow.prefect_io.rest import Json, PrefectApi
 

@@ -15,8 +15,7 @@ from zoneinfo import ZoneInfo
 from pydantic import TypeAdapter
 
 from assetflow.errors import PrefectRefused
-from assetflow.prefect_io.internals import CLOCK_CHANGE, schedule_dates
-from assetflow.prefect_io.undocumented import needed_for
+from assetflow.prefect_io.internals import CLOCK_CHANGE, needed_for, schedule_dates
 
 with needed_for("A data interval"):
     from prefect.server.schemas.schedules import SCHEDULE_TYPES, CronSchedule, IntervalSchedule, RRuleSchedule

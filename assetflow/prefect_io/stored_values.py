@@ -8,6 +8,7 @@ from typing import cast
 from assetflow.errors import PrefectNotFound, PrefectUnreachable
 from assetflow.prefect_io.answers import unreadable
 from assetflow.prefect_io.names import LEDGER_VARIABLE
+from assetflow.prefect_io.rest import PrefectApi
 from assetflow.prefect_io.task_api import TaskApi
 
 BY_NAME = f"/variables/name/{LEDGER_VARIABLE}"
@@ -42,3 +43,25 @@ def _asked(patience: float) -> str | None:
             return None
         except (KeyError, TypeError) as error:
             raise unreadable(error, api.url) from error
+
+
+# The field of a Secret block, and those that blocks for databases and brokers have.
+_FIELDS = ("value", "url", "connection_string")
+
+
+async def read_url_block(api: PrefectApi, name: str) -> str | None:
+    """Return the URL that a block holds, or `None` if there is no such block, or no URL in it.
+
+    Parameters:
+        name: the slug of the block's type and the block's name, such as `secret/orders-queue`.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused
+    """
+    kind, _, own = name.partition("/")
+    try:
+        found = await api.get(f"/block_types/slug/{kind}/block_documents/name/{own}", {"include_secrets": "true"})
+    except PrefectNotFound:
+        return None
+    data = cast("Mapping[str, Mapping[str, object]]", found or {}).get("data", {})
+    return next((value for field in _FIELDS if isinstance(value := data.get(field), str)), None)

@@ -14,7 +14,7 @@ import httpx
 from assetflow.core.values.redaction import without_passwords
 from assetflow.errors import PrefectNotFound, PrefectUnauthorized, PrefectUnreachable, Unsendable
 from assetflow.patience import AskAgain, Attempts
-from assetflow.prefect_io import csrf
+from assetflow.prefect_io import connection
 from assetflow.prefect_io.answers import id_of, no_answer, read_answer
 from assetflow.prefect_io.connection import Connection, read_connection
 
@@ -155,9 +155,11 @@ class TaskApi:
         send = partial(self._client.request, method, f"{self.url}{path}", json=body, timeout=timeout)
         try:
             response = send()
-            if csrf.demands_token(response):
-                answer = self._client.get(f"{self.url}{csrf.PATH}", params=csrf.token_params(), timeout=timeout)
-                self._client.headers.update(csrf.token_headers(answer))
+            if connection.demands_token(response):
+                answer = self._client.get(
+                    f"{self.url}{connection.PATH}", params=connection.token_params(), timeout=timeout
+                )
+                self._client.headers.update(connection.token_headers(answer))
                 response = send()
         except (httpx.RequestError, OSError) as error:
             raise no_answer(error, self.url) from error

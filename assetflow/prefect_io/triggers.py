@@ -22,8 +22,7 @@ from prefect.events.schemas.deployment_triggers import (
 )
 from prefect.events.schemas.events import ResourceSpecification
 
-from assetflow.core.condition_tree import Gate, Token, fold_condition
-from assetflow.core.values.conditions import Condition, Leaf
+from assetflow.core.values.conditions import Condition, Gate, Leaf, Token, fold_condition
 from assetflow.core.values.schedule_values import ScheduleValue, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.values.spans import LONGEST

@@ -21,7 +21,7 @@ from websockets.typing import Subprotocol
 
 from assetflow.core.values.redaction import without_passwords
 from assetflow.errors import PrefectUnreachable
-from assetflow.prefect_io.credentials import event_stream_token, request_headers
+from assetflow.prefect_io.connection import event_stream_token, request_headers
 from assetflow.prefect_io.rest import Json
 
 LARGEST_MESSAGE = 8 * 1024 * 1024

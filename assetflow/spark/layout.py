@@ -16,20 +16,106 @@ touched.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import re
 import shutil
 from collections.abc import Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import IO
+from threading import Event, Thread
+from typing import IO, Any
 from uuid import uuid4
 
 from assetflow.errors import PublishFailed
-from assetflow.spark.durable import sync_folder
-from assetflow.spark.exchange import exchange
+
+FLUSH_SECONDS = 0.5
+
+
+@contextmanager
+def flushed_meanwhile(folder: Path) -> Generator[None]:
+    """Start to flush the files of a folder while they are being written.
+
+    This guarantees nothing, but leaves `sync_tree` little to wait for.
+    """
+    done = Event()
+    flushing = Thread(target=_flush, args=(folder, done), name="assetflow-flush", daemon=True)
+    flushing.start()
+    try:
+        yield
+    finally:
+        done.set()
+        flushing.join()
+
+
+def _flush(folder: Path, done: Event) -> None:
+    while not done.wait(FLUSH_SECONDS):
+        for place, _, files in os.walk(folder):
+            for name in files:
+                # Spark moves its files while it writes.
+                with suppress(OSError):
+                    _sync(Path(place, name))
+
+
+def sync_tree(folder: Path) -> None:
+    """Flush a folder with everything in it to disk."""
+    for place, _, files in os.walk(folder):
+        for name in files:
+            _sync(Path(place, name))
+        sync_folder(Path(place))
+
+
+def sync_folder(folder: Path) -> None:
+    """Flush the names in a folder to disk."""
+    _sync(folder)
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file that is there as a whole or not at all."""
+    part = file.with_name(f".{uuid4().hex}")
+    part.write_text(text)
+    _sync(part)
+    part.replace(file)
+    sync_folder(file.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Give each of two existing entries the other's name in one atomic step.
+
+    Returns:
+        True if it was done; False if the system or the file system cannot, and then nothing has changed.
+    """
+    call = _renameat2()
+    if call is None:
+        return False
+    return call(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0
+
+
+@lru_cache(maxsize=1)
+def _renameat2() -> Any | None:
+    try:
+        call = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return None
+    call.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    call.restype = ctypes.c_int
+    return call
+
 
 KEPT_VERSIONS = 3
 _VERSION = re.compile(r"(?:_version=)?(\d{6,})(?:~(\w+))?-(.+)")

@@ -8,9 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from assetflow.errors import SparkUnreachable
-from assetflow.spark.probe import NO_ANSWER, in_time
-from assetflow.spark.tags import is_remote, leave_call
-from assetflow.spark.watch import is_task_running
+from assetflow.spark.connect import NO_ANSWER, in_time
+from assetflow.spark.watch import is_remote, is_task_running, leave_call
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

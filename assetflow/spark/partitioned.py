@@ -22,8 +22,7 @@ from uuid import uuid4
 
 from assetflow.core.partitions import check_key
 from assetflow.errors import PublishFailed, UnknownAsset
-from assetflow.spark.durable import sync_folder
-from assetflow.spark.layout import DatasetLayout
+from assetflow.spark.layout import DatasetLayout, sync_folder
 
 KEY_COLUMN = "key"
 VERSION_COLUMN = "_version"

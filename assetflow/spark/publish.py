@@ -25,16 +25,13 @@ from assetflow.core.values.events import SCHEMA
 from assetflow.core.values.versions import check_data_version
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, PublishFailed
-from assetflow.spark.append import carry_over, mark_files
-from assetflow.spark.attempt import AttemptId, current_attempt
+from assetflow.spark.append import AttemptId, carry_over, current_attempt, mark_files
 from assetflow.spark.causes import reason_of
-from assetflow.spark.durable import flushed_meanwhile, sync_tree
 from assetflow.spark.key_column import check_columns, folders_by_key, rows_by_key, with_key
-from assetflow.spark.layout import DatasetLayout, Staging, schema_of
-from assetflow.spark.measure import measure_folder, observe_rows, parquet_rows
+from assetflow.spark.layout import DatasetLayout, Staging, flushed_meanwhile, schema_of, sync_tree
+from assetflow.spark.measure import TABLE, folder_version, measure_folder, observe_rows, parquet_rows, table_version
 from assetflow.spark.partitioned import KEY_COLUMN, PartitionedLayout, directory_of, refuse_partitions
 from assetflow.spark.schemas import SchemaStore, united, with_all_columns
-from assetflow.spark.table_versions import TABLE, folder_version, table_version
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

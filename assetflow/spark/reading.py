@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from assetflow.authoring.partition_inputs import keys_of_run
+from assetflow.authoring.past_events.reading import keys_of_run
 from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError, InvalidCall, ReadFailed, UnknownAsset
 from assetflow.spark.causes import reason_of

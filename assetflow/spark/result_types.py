@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Never, ParamSpec, Protocol, 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from assetflow.authoring.code_versions import TaskKeywords
+    from assetflow.authoring.discovery import TaskKeywords
     from assetflow.authoring.metadata import Metadata, OutletValues
     from assetflow.authoring.tasks import AssetTask
     from assetflow.core.values.assets import Asset

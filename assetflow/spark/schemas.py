@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from assetflow.errors import AssetflowError
-from assetflow.spark.durable import write_whole
-from assetflow.spark.layout import DatasetLayout
+from assetflow.spark.layout import DatasetLayout, write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrameReader

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Literal
 
 from assetflow.errors import SparkNotInstalled, SparkSettingsConflict
 from assetflow.settings import Settings, get_settings, spark_text
-from assetflow.spark.connect import give_up_early, own_local_server, stop_recorded_server
+from assetflow.spark.connect import give_up_early, own_local_server, probe_connect, probe_master, stop_recorded_server
 from assetflow.spark.java import use_java
 from assetflow.spark.life import end, keep_for_tasks, lives
-from assetflow.spark.orphans import take_over_session
-from assetflow.spark.probe import probe_connect, probe_master
+from assetflow.spark.watch import take_over_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -21,8 +21,7 @@ from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
 from assetflow.spark.publish import Write, publish_together
 from assetflow.spark.result_types import SparkTaskDecorator
 from assetflow.spark.session import SparkProfile, get_session
-from assetflow.spark.tags import current_tag, run_tagged, tagged
-from assetflow.spark.watch import watched
+from assetflow.spark.watch import current_tag, run_tagged, tagged, watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,14 +8,16 @@ task.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Condition, Thread
 from time import monotonic
+from types import coroutine
 from typing import TYPE_CHECKING, Any, cast
-from uuid import UUID
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from prefect.context import TaskRunContext
 
@@ -23,10 +25,98 @@ from assetflow.errors import AssetflowError, SparkStopped
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.prefect_io.task_api import TaskApi
 from assetflow.spark.causes import reason_of
-from assetflow.spark.tags import job_tag, stop_jobs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def job_tag(task_run_id: str) -> str:
+    """Return the tag for all Spark jobs of a task run, by which `stop_jobs` finds them."""
+    return f"assetflow-task-run-{task_run_id}"
+
+
+def current_tag() -> str | None:
+    """Return the tag of the current task run, or `None` outside of one."""
+    context = TaskRunContext.get()
+    return None if context is None else job_tag(str(context.task_run.id))
+
+
+@contextmanager
+def tagged(session: SparkSession, tag: str | None) -> Generator[None]:
+    """Tag the jobs that this thread starts in the block."""
+    if tag is None:
+        yield
+        return
+    # In classic mode only the thread that set a session's tag can interrupt it; any thread can interrupt a context's.
+    add, remove = (session.addTag, session.removeTag) if is_remote() else _context_tags(session)
+    add(tag)
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            leave_call(session)
+        raise
+    finally:
+        # If Spark has ended meanwhile, the tag is gone too; the result or the error of the block is what counts.
+        with suppress(Exception):
+            remove(tag)
+
+
+def stop_jobs(session: SparkSession, tag: str) -> None:
+    """Cancel the jobs that now run under a tag, in whatever thread they were started."""
+    if is_remote():
+        session.interruptTag(tag)
+    else:
+        session.sparkContext.cancelJobsWithTag(tag)
+
+
+def is_remote() -> bool:
+    """Return True if this process uses Spark Connect."""
+    from pyspark.sql.utils import is_remote
+
+    return is_remote()
+
+
+def _context_tags(session: SparkSession) -> tuple[Callable[[str], None], Callable[[str], None]]:
+    context = session.sparkContext
+    return context.addJobTag, context.removeJobTag
+
+
+def leave_call(session: SparkSession) -> None:
+    """Close this thread's connection to the JVM, on which a time limit or a signal may have interrupted a call.
+
+    The answer to that call comes later, and the next call would take it for its own. A new call opens a new connection.
+    """
+    if is_remote():
+        return
+    gateway: Any = session.sparkContext._gateway  # pyright: ignore
+    connection = gateway._gateway_client.get_thread_connection()
+    if connection is not None:
+        connection.close()
+
+
+@coroutine
+def run_tagged(steps: Coroutine[Any, Any, Any], session: SparkSession, tag: str | None) -> Generator[Any, Any, Any]:
+    """Await `steps`, with the tag set only while it runs, not while it waits.
+
+    Tags belong to a thread, and other tasks run in the thread while a coroutine waits.
+    """
+    step = partial(steps.send, None)
+    while True:
+        with tagged(session, tag):
+            try:
+                awaited = step()
+            except (StopIteration, StopAsyncIteration) as end:
+                if isinstance(end, StopAsyncIteration):
+                    raise
+                return end.value
+        try:
+            value = yield awaited
+        except BaseException as error:
+            step = partial(steps.throw, error)
+        else:
+            step = partial(steps.send, value)
+
 
 logger = logging.getLogger("assetflow.spark")
 
@@ -202,3 +292,64 @@ def watched(session: SparkSession) -> Generator[None]:
         return
     with _watch.over(work):
         yield
+
+
+_MOST_SESSIONS = 20
+_CLOSED = "INVALID_HANDLE.SESSION_CLOSED"
+
+
+def session_id(flow_run: UUID, number: int) -> UUID:
+    """Return the id of a flow run's Connect session; `number` counts its sessions that were closed before."""
+    return uuid5(NAMESPACE_URL, f"assetflow:flow-run:{flow_run}:{number}")
+
+
+def take_over_session(url: str) -> str:
+    """Return the address with the session of the current flow run, and interrupt what its earlier process left there.
+
+    The address does not change outside a flow run, in a process that shares a flow run with others, and if the user has
+    set a session id.
+    """
+    flow_run = _flow_run_of_process()
+    if flow_run is None or ";session_id=" in url:
+        return url
+    for number in range(_MOST_SESSIONS):
+        with_session = _with_session(url, session_id(flow_run, number))
+        if _interrupt_all(with_session):
+            return with_session
+    return url
+
+
+def _flow_run_of_process() -> UUID | None:
+    contexts = list(flow_run_contexts())
+    if not contexts or contexts[-1].detached or contexts[-1].flow_run is None:
+        return None
+    return contexts[-1].flow_run.id
+
+
+def _with_session(url: str, session: UUID) -> str:
+    # sc://host:port/;name=value;name=value
+    parameters = url if "/;" in url else f"{url.rstrip('/')}/"
+    return f"{parameters.rstrip(';')};session_id={session}"
+
+
+def _interrupt_all(url: str) -> bool:
+    """Interrupt everything that runs in a session. Return False if the session is closed."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect.client import SparkConnectClient
+
+    client = SparkConnectClient(url)
+    try:
+        interrupted = client.interrupt_all()
+    except PySparkException as error:
+        if _CLOSED in str(error):
+            return False
+        logger.warning(
+            "Spark jobs of an earlier process of this flow run may still run; Spark could not be asked: %s",
+            reason_of(error),
+        )
+    else:
+        if interrupted:
+            logger.info("Interrupted %d Spark operations of an earlier process of this flow run", len(interrupted))
+    finally:
+        client.close()
+    return True

@@ -16,9 +16,8 @@ from assetflow.errors import StackFailed, TimedOut
 from assetflow.ledger.read.reader import Reader
 from assetflow.stack.calls import POLL_SECONDS, FlowRun, PrefectCalls
 from assetflow.stack.environment import StackEnvironment
-from assetflow.stack.folding import DeployedConsumer, deployed_now
 from assetflow.stack.stack import Stack, Tell
-from assetflow.stack.summary import Story
+from assetflow.stack.summary import DeployedConsumer, Story, deployed_now
 
 RUN_SECONDS = 300.0
 SETTLE_SECONDS = 600.0

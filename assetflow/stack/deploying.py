@@ -17,7 +17,7 @@ from prefect.exceptions import ScriptError
 from prefect.flows import Flow
 
 from assetflow.errors import AssetflowError, InvalidProject, UnsupportedPrefect
-from assetflow.prefect_io.undocumented import needed_for
+from assetflow.prefect_io.internals import needed_for
 
 NOT_LOADED = 3
 

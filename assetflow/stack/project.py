@@ -12,7 +12,7 @@ from typing import Any, cast
 import yaml
 
 from assetflow.errors import InvalidProject
-from assetflow.prefect_io.undocumented import needed_for
+from assetflow.prefect_io.internals import needed_for
 
 FILE = "prefect.yaml"
 # The work pool of a deployment that does not name one.

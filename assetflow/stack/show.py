@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
-from assetflow.core.condition_tree import Token
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.records import DecisionRecord
 from assetflow.stack.calls import FlowRun, runs_of

@@ -27,9 +27,8 @@ from assetflow.evaluator.process.evaluator import Evaluator, utc_now
 from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations.installation import Installation
-from assetflow.operations.retrying import retry
-from assetflow.testing.background import BackgroundEvaluator
-from assetflow.testing.calls import Allowance, Calls
+from assetflow.operations.planning import retry
+from assetflow.testing.background import Allowance, BackgroundEvaluator, Calls
 from assetflow.testing.outside import Outside
 from assetflow.testing.started_runs import AnyFlow, StartedRuns, finished
 

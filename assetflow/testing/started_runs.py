@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from inspect import isawaitable
 from typing import Any, cast
 from uuid import UUID
@@ -14,10 +15,39 @@ from prefect.client.orchestration import get_client
 from assetflow.errors import TimedOut
 from assetflow.evaluator.process.evaluator import Evaluator
 from assetflow.ledger import Reader
+from assetflow.prefect_io.internals import needed_for
 from assetflow.prefect_io.open_runs import run_end
-from assetflow.prefect_io.undocumented import needed_for
-from assetflow.testing.calls import Allowance, Calls
-from assetflow.testing.circles import StartedRun, circle_to
+from assetflow.testing.background import Allowance, Calls
+
+
+@dataclass(frozen=True)
+class StartedRun:
+    """A run that updates started.
+
+    Attributes:
+        name: the name of its flow.
+        started_by: the runs that made the updates it consumed, oldest first.
+    """
+
+    name: str
+    started_by: tuple[UUID, ...]
+
+
+def circle_to(run: UUID, runs: Mapping[UUID, StartedRun]) -> list[str]:
+    """Return the names of the flows in a circle that led to this run, or an empty list if there is no circle."""
+    names: list[str] = []
+    seen: set[UUID] = set()
+    current: UUID | None = run
+    while current is not None and current not in seen:
+        seen.add(current)
+        name = runs[current].name
+        if name in names:
+            return [name, *reversed(names[names.index(name) :])]
+        names.append(name)
+        # The run that completed the condition is the last one.
+        current = next((each for each in reversed(runs[current].started_by) if each in runs), None)
+    return []
+
 
 AnyFlow = Flow[..., Any]
 

@@ -20,7 +20,7 @@ from threading import Thread
 from typing import Any, BinaryIO, TextIO
 
 from assetflow.core.json_data import check_json
-from assetflow.core.watchers.changes import Change
+from assetflow.core.watchers.table_changes import Change
 
 MOST_BYTES = 2**24
 

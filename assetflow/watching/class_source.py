@@ -15,9 +15,9 @@ from typing import Any, cast
 from uuid import UUID
 
 from assetflow.core.values.addresses import with_variables
-from assetflow.core.watchers.changes import CURSOR, Change, Found, intake_of
-from assetflow.core.watchers.class_trigger import ClassTrigger
+from assetflow.core.values.other_triggers import ClassTrigger
 from assetflow.core.watchers.intake import Watched, WatcherIntake
+from assetflow.core.watchers.table_changes import CURSOR, Change, Found, intake_of
 from assetflow.errors import WatchingFailed
 from assetflow.watching import class_process
 from assetflow.watching.ports import Cursors

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, Protocol, cast
 from uuid import UUID
 
-from assetflow.core.watchers.changes import Found, intake_of
 from assetflow.core.watchers.intake import Watched, WatcherIntake
+from assetflow.core.watchers.table_changes import Found, intake_of
 
 
 class Polled(Protocol):

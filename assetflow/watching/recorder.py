@@ -10,7 +10,7 @@ from typing import Protocol
 
 from assetflow.core.values.events import Recording
 from assetflow.core.watchers.intake import RefusedChange, WatcherIntake
-from assetflow.evaluator.unrecordable import Doubt, content_of, log_set_aside, reason_of
+from assetflow.evaluator.health import Doubt, content_of, log_set_aside, reason_of
 
 logger = logging.getLogger("assetflow.watching")
 

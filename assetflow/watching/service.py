@@ -17,10 +17,9 @@ from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger.lease import LEASE_SECONDS, Role
 from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
-from assetflow.prefect_io.blocks import read_url_block
 from assetflow.prefect_io.connection import read_connection
 from assetflow.prefect_io.rest import prefect_api
-from assetflow.prefect_io.stored_values import deciding_ledger
+from assetflow.prefect_io.stored_values import deciding_ledger, read_url_block
 from assetflow.watching.looks import Looks
 from assetflow.watching.sources import Sources
 from assetflow.watching.watching import Watching

@@ -11,17 +11,23 @@ from datetime import datetime
 from functools import partial
 from typing import cast
 
-from assetflow.core.values.addresses import Address, PrefectBlock, check_scheme, with_variables
-from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger
-from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger
-from assetflow.core.watchers.brokers import KAFKA, KNOWN, RABBITMQ, REDIS, SQS
-from assetflow.core.watchers.changes import CURSOR
-from assetflow.core.watchers.class_trigger import ClassTrigger
+from assetflow.core.values.addresses import (
+    KAFKA,
+    KNOWN,
+    RABBITMQ,
+    REDIS,
+    SQS,
+    Address,
+    PrefectBlock,
+    check_scheme,
+    with_variables,
+)
+from assetflow.core.values.other_triggers import ClassTrigger
+from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger, SQLTrigger
+from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, Schemes, check_stays, other_kinds
+from assetflow.core.values.watchers import UnreadableTrigger
 from assetflow.core.watchers.intake import Watched
-from assetflow.core.watchers.options import check_stays
-from assetflow.core.watchers.other_kinds import Schemes, other_kinds
-from assetflow.core.watchers.sql_trigger import SQLTrigger
-from assetflow.core.watchers.unreadable import UnreadableTrigger
+from assetflow.core.watchers.table_changes import CURSOR
 from assetflow.errors import InvalidWatcher, WatchingFailed
 from assetflow.watching.class_source import class_source
 from assetflow.watching.file_source import FileSource

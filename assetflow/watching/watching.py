@@ -9,14 +9,13 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
-from assetflow.core.visible import shown
+from assetflow.core.values.words import shown
 from assetflow.core.watchers.intake import Note, WatcherIntake
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError, WatchingFailed
 from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard, logger
 from assetflow.ledger.records import WatcherRecord
-from assetflow.watching.plans import plans_of
-from assetflow.watching.ports import OpenSource, WatchedSource, WatchPlan
+from assetflow.watching.ports import OpenSource, WatchedSource, WatchPlan, plans_of
 from assetflow.watching.recorder import IntakeLedger, Recorder
 
 SECONDS_BETWEEN_LOOKS = 1.0

@@ -7,15 +7,13 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from assetflow.api.backend import TheReader
-from assetflow.api.requests import LARGEST, Text
+from assetflow.api.requests import LARGEST, Text, TheReader
 from assetflow.errors import UnknownAsset, UnknownConsumer
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_consumer, find_uri
 from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, receipts_of, updates_happened
-from assetflow.web.late_runs import LateRun, LateRuns
 from assetflow.web.pages import ThePages, url
-from assetflow.web.prefect_runs import look_again, states_address
+from assetflow.web.prefect_runs import LateRun, LateRuns, look_again, states_address
 
 router = APIRouter()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, cast
 from uuid import UUID
@@ -11,20 +13,121 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.backend import TheBackend
-from assetflow.api.params import NamedAsset
 from assetflow.api.posted_events import make_event
-from assetflow.api.requests import LARGEST
+from assetflow.api.requests import LARGEST, Backend, NamedAsset, Text, TheBackend
 from assetflow.core.values.assets import Asset
-from assetflow.errors import AssetflowError, InvalidEvent, UnknownAsset
-from assetflow.operations.lookup import near_assets
+from assetflow.core.values.redaction import redacted
+from assetflow.errors import AssetflowError, Conflict, InvalidEvent, LedgerForeign, UnknownAsset
+from assetflow.ledger.read.assets import AssetUsers, ListedAsset
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import EventFilter
+from assetflow.operations import consumers
+from assetflow.operations.lateness import late_soon
+from assetflow.operations.lookup import find_uri, near_assets
 from assetflow.operations.recording import update_asset
 from assetflow.operations.starting_runs import RunWanted, maker_of, start_run
 from assetflow.operations.what_if import Preview, if_run, if_updated
-from assetflow.web.asset_contents import asset_page, find
-from assetflow.web.forms import TheForm, in_words
-from assetflow.web.pages import ThePages, url
+from assetflow.web.forms import Form, TheForm, in_words
+from assetflow.web.pages import Pages, ThePages, address, url
+from assetflow.web.plots import metrics_words, plots_of, schema_changes
 from assetflow.web.previews import show_preview
+
+EVENTS = 20
+
+
+@dataclass(frozen=True)
+class AssetAndUsers:
+    """An asset, with the flows that make, read and run on it."""
+
+    listed: ListedAsset
+    users: AssetUsers
+
+    @property
+    def uri(self) -> str:
+        return self.listed.record.uri
+
+
+def find(reader: Reader, text: str) -> AssetAndUsers:
+    """Return the asset that a user names.
+
+    Raises:
+        UnknownAsset: the ledger has no such asset.
+    """
+    uri = find_uri(reader, text)
+    listed = reader.assets.get(uri=uri)
+    if listed is None:
+        raise UnknownAsset(f"no asset is called {text!r}")
+    return AssetAndUsers(listed, reader.assets.users_of([listed.record])[uri])
+
+
+def asset_page(
+    request: Request,
+    pages: Pages,
+    backend: Backend,
+    found: AssetAndUsers,
+    *,
+    status: int = 200,
+    key: str = "",
+    before: int | None = None,
+    at: datetime | None = None,
+    started: UUID | None = None,
+    form: str = "",
+    event_form: Form | None = None,
+    run_form: Form | None = None,
+    refused: str = "",
+) -> Response:
+    """Show an asset.
+
+    Parameters:
+        form: the dialog that is open.
+        event_form, run_form: what was typed into them, with what is wrong with it.
+        refused: why nothing was changed.
+    """
+    reader = backend.ledger.reader
+    policy = reader.policies.of_asset(found.uri)
+    query = EventFilter(
+        uri=found.uri, partition_key=key or None, to_sequence=None if before is None else max(0, before - 1)
+    )
+    events = [redacted(event) for event in reader.events.find(query, newest_first=True, limit=EVENTS + 1)]
+    shown = events[:EVENTS]
+    here = address(found.uri)
+    return pages.show(
+        request,
+        "asset.html",
+        fragment="live_part",
+        status=status,
+        found=found,
+        record=found.listed.record,
+        name=found.listed.name,
+        users=found.users,
+        freshness=policy,
+        data_path=[] if policy is None else reader.freshness.data_path(found.uri),
+        deadline=None if policy is None else policy.record.policy.next_deadline(backend.now()),
+        is_late_soon=policy is not None and bool(late_soon(reader, [policy], backend.now())),
+        watchers=reader.watchers.of_asset(found.uri),
+        now=backend.now(),
+        events=shown,
+        receipts=reader.receipts.counts([event.sequence for event in shown if event.sequence is not None]),
+        plots=plots_of(shown) if before is None else [],
+        has_metrics=any(event.metrics for event in shown),
+        has_extra=any(event.extra for event in shown),
+        metrics_words=metrics_words,
+        schema_changes=schema_changes(events),
+        has_keys=any(event.partition_key is not None for event in events),
+        key=key,
+        here=url("/asset", asset=found.uri, key=key, before=before),
+        newest=url("/asset", asset=found.uri, key=key) if before is not None else "",
+        older=url("/asset", asset=found.uri, key=key, before=shown[-1].sequence) if len(events) > EVENTS else "",
+        address=here,
+        has_status=reader.freshness.compares(),
+        partitions=url("/asset/partitions", asset=found.uri, key=key, at=at.isoformat() if at else None),
+        started=started,
+        refused=refused,
+        open=form,
+        event_form=event_form or Form(),
+        run_form=run_form or Form(),
+    )
+
 
 router = APIRouter()
 
@@ -145,3 +248,62 @@ def _field_errors(error: AssetflowError) -> dict[str, str]:
     """Return the message of the error under the name of the form field that it is about."""
     field = error.where if error.where in ("extra", "partition_key", "parameters", "producer") else "form"
     return {field: in_words(error)}
+
+
+@router.get("/asset/hide")
+@router.get("/asset/unhide")
+def leave_hiding(asset: Text = "") -> Response:
+    """Redirect to the asset: a browser asks for this address when a user reloads a refused change."""
+    return RedirectResponse(url("/asset", asset=asset) if asset else "/assets", 303)
+
+
+@router.post("/asset/hide")
+def hide_asset(request: Request, pages: ThePages, backend: TheBackend, form: TheForm) -> Response:
+    """Hide an asset, and show its page."""
+    return _change(request, pages, backend, form, lambda asset: consumers.hide(backend, asset, by="the Assets view"))
+
+
+@router.post("/asset/unhide")
+def unhide_asset(request: Request, pages: ThePages, backend: TheBackend, form: TheForm) -> Response:
+    """Show an asset again, and show its page."""
+    return _change(request, pages, backend, form, lambda asset: consumers.unhide(backend, asset))
+
+
+def _change(request: Request, pages: Pages, backend: Backend, form: Form, change: Callable[[str], str]) -> Response:
+    found = find(backend.ledger.reader, form.text("asset"))
+    try:
+        return RedirectResponse(url("/asset", asset=change(found.uri)), 303)
+    except (Conflict, LedgerForeign) as error:
+        refused = f"Nothing was changed. {in_words(error)}"
+        return asset_page(request, pages, backend, found, status=409, refused=refused)
+
+
+CAUSES = 10
+VERSIONS = 8
+
+
+@router.get("/asset/status")
+def show_status(
+    request: Request,
+    pages: ThePages,
+    backend: TheBackend,
+    asset: NamedAsset,
+    key: Annotated[str, Query(max_length=250)] = "",
+) -> Response:
+    """Show the status as a part of the asset's page; the part is empty if no Eager flow needs the asset."""
+    reader, now = backend.ledger.reader, backend.now()
+    uri = find_uri(reader, asset)
+    listed = reader.assets.get(uri=uri)
+    told = reader.freshness.status(uri, key or None, now)
+    return pages.show(
+        request,
+        "asset_status.html",
+        fragment="status",
+        uri=uri,
+        name=uri if listed is None else listed.name,
+        key=key,
+        told=told,
+        causes=told.causes[:CAUSES],
+        readers=reader.freshness.readers(uri, now),
+        versions=reader.freshness.versions(uri, key or None, limit=VERSIONS),
+    )

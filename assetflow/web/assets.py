@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.requests import LARGEST, Text
+from assetflow.api.requests import LARGEST, Backend, Text, TheBackend
 from assetflow.core.explain.status import Status
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.ledger.read.assets import AssetFilter, Order

@@ -10,13 +10,12 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.backend import TheBackend
-from assetflow.api.requests import Text
+from assetflow.api.requests import Text, TheBackend
 from assetflow.core.partitions.ranges import read_period
 from assetflow.errors import AssetflowError, InvalidCall
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations import asset_backfills
-from assetflow.operations.asset_backfills import CONCURRENCY, BackfillWanted, asset_to_backfill, plan
+from assetflow.operations import backfill
+from assetflow.operations.backfill import CONCURRENCY, BackfillWanted, asset_to_backfill, plan
 from assetflow.operations.what_if import Preview, if_backfilled
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url
@@ -101,7 +100,7 @@ def begin_backfill(request: Request, pages: ThePages, backend: TheBackend, form:
     try:
         wanted, concurrency = read_wanted(reader, form), read_concurrency(form)
         told = {"by": "the Backfills page", "why": form.text("why").strip()}
-        made = asset_backfills.begin(backend, wanted, plan(reader, wanted), concurrency=concurrency, **told)
+        made = backfill.begin(backend, wanted, plan(reader, wanted), concurrency=concurrency, **told)
     except AssetflowError as error:
         return _page(request, pages, reader, form.refused(**field_errors(error)), status=422)
     return RedirectResponse(url("/backfills", made.number), 303)

@@ -9,17 +9,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.backend import Backend, TheBackend, TheReader
-from assetflow.api.requests import LARGEST, Number, Text
-from assetflow.core.freshness.causes import Cause
-from assetflow.core.freshness.state.backfills import StepState
+from assetflow.api.requests import LARGEST, Backend, Number, Text, TheBackend, TheReader
+from assetflow.core.freshness.state.targets import StepState
 from assetflow.core.rules.runs import run_name
+from assetflow.core.values.keeping import Cause
 from assetflow.core.values.words import count
 from assetflow.errors import Conflict, LedgerForeign, UnknownAsset
 from assetflow.ledger.read.backfills import BackfillRecord, BackfillTargetRecord
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations import asset_backfills
-from assetflow.operations.asset_backfills import find_backfill
+from assetflow.operations import backfill
+from assetflow.operations.backfill import find_backfill
 from assetflow.operations.lookup import find_uri, near_assets
 from assetflow.web.forms import TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url
@@ -105,13 +104,13 @@ def leave_switch(number: Number) -> Response:
 @router.post("/backfills/{number}/stop")
 def stop_backfill(request: Request, pages: ThePages, backend: TheBackend, number: Number, _: TheForm) -> Response:
     """Stop a backfill: its runs go on, and no further one starts."""
-    return _switch(request, pages, backend, number, asset_backfills.stop)
+    return _switch(request, pages, backend, number, backfill.stop)
 
 
 @router.post("/backfills/{number}/resume")
 def resume_backfill(request: Request, pages: ThePages, backend: TheBackend, number: Number, _: TheForm) -> Response:
     """Resume a backfill: what failed runs again, with what that took off."""
-    return _switch(request, pages, backend, number, asset_backfills.resume)
+    return _switch(request, pages, backend, number, backfill.resume)
 
 
 def words_of(record: BackfillRecord) -> str:

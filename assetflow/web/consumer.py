@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Annotated, TypedDict
 from uuid import UUID
 
@@ -9,20 +10,98 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.params import Deployment, Flow
-from assetflow.api.requests import LARGEST
+from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, TheBackend
+from assetflow.core.graph.lineage import loops_through
+from assetflow.core.values.conditions import AssetAll
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.redaction import redacted
 from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable, UnknownEvent
+from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation, partition_explanation, past_explanation
+from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations import queue
 from assetflow.operations.consumers import consumer_at, switch
 from assetflow.operations.lookup import Selection
 from assetflow.operations.starting_runs import RunWanted, start_run
 from assetflow.operations.what_if import Preview, if_resumed, if_run
-from assetflow.web import consumer_contents as contents
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url, wants_fragment
+from assetflow.web.prefect_runs import look_again, states_address
 from assetflow.web.previews import show_preview
+
+QUEUED = 50
+DECISIONS = 15
+PARTITIONS = 20
+MISSED = 5
+
+
+def explained(backend: Backend, record: ConsumerRecord, key: str) -> dict[str, object]:
+    """Return what a consumer, or one of its partitions, waits for, and its queue."""
+    reader, now, consumer = backend.ledger.reader, backend.now(), record.consumer
+    loops = loops_through(reader.lineage.edges_of, consumer.name)
+    explained = consumer_explanation(reader, record, now, loops=loops, partitions=PARTITIONS, events=READ_FIRST)
+    keeps = consumer.schedule.keeping is not None
+    planned = reader.freshness.plan(now, consumer.id) if keeps else []
+    part = partition_explanation(reader, record, key) if key else None
+    has_queue = part is not None or not consumer.schedule.is_partitioned
+    queued = reader.queues.events(consumer.id, key or None, limit=QUEUED + 1) if has_queue else []
+    return {
+        "explained": explained,
+        "keeps": keeps,
+        "planned": planned[0] if planned else None,
+        "part": part,
+        "rows": explained.condition if part is None else part.condition,
+        "queue": [redacted(event) for event in queued[:QUEUED]],
+        "queued": explained.queued if part is None else part.queued,
+    }
+
+
+def earlier(reader: Reader, record: ConsumerRecord, key: str, at: str) -> dict[str, object]:
+    """Return why it ran, or did not, at an earlier time, and the deadlines that it missed."""
+    moment = _moment(at)
+    return {
+        "at": at,
+        "past": None if moment is None else past_explanation(reader, record, moment, key or None),
+        "missed": reader.deadlines.missed(consumer=record.consumer.id, limit=MISSED),
+    }
+
+
+def decided(reader: Reader, record: ConsumerRecord, key: str, before: int | None) -> dict[str, object]:
+    """Return a page of its decisions."""
+    found = reader.decisions.find(consumer=record.consumer.id, before=before, limit=DECISIONS + 1)
+    shown = found[:DECISIONS]
+    consumed = reader.decisions.consumed_assets([each.number for each in shown])
+    return {
+        "decisions": shown,
+        "again": look_again(shown),
+        "states": states_address(shown),
+        "consumed": consumed,
+        "run_names": {each.number: each.run_name(consumed.get(each.number, ())) for each in shown},
+        "older": place(record, key=key, before=shown[-1].number) if len(found) > DECISIONS else "",
+        "newest": place(record, key=key) if before is not None else "",
+    }
+
+
+def _moment(text: str) -> datetime | None:
+    """Return the time that a field names, taken as UTC if it has no zone, or `None` if it names none."""
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+def verb(consumer: Consumer) -> str:
+    """Return the verb that ends the sentence "Runs when orders AND customers …"."""
+    schedule = consumer.schedule
+    if not schedule.tokens:
+        return ""
+    return "were updated" if len(schedule.tokens) > 1 and isinstance(schedule.condition, AssetAll) else "was updated"
+
+
+def place(record: ConsumerRecord, **query: object) -> str:
+    return url("/consumers", *record.consumer.name.split("/", 1), **query)
+
 
 router = APIRouter()
 
@@ -66,7 +145,7 @@ def show_consumer(
     waits = asked in ("pause", "resume") and (asked == "pause") != record.consumer.paused
     notice: Notice = {"started": started, "asked": asked if waits else "", "removed": removed}
     answered = bool(asked) and not waits
-    plain = contents.place(record, key=key, before=before, **notice)
+    plain = place(record, key=key, before=before, **notice)
     if answered and not wants_fragment(request):
         return RedirectResponse(plain, 303)
     page = _page(request, pages, backend, record, key=key, before=before, notice=notice, at=at)
@@ -94,7 +173,7 @@ async def switch_consumer(
         status = 503 if isinstance(error, PrefectUnreachable) else 409
         notice: Notice = {"refused": f"Nothing was changed. {in_words(error)}"}
         return await run_in_threadpool(_page, request, pages, backend, record, status=status, notice=notice)
-    return RedirectResponse(contents.place(record, asked="pause" if paused else "resume"), 303)
+    return RedirectResponse(place(record, asked="pause" if paused else "resume"), 303)
 
 
 @router.get("/consumers/{flow}/{deployment}/switch/preview")
@@ -150,7 +229,7 @@ async def run_now(
     except AssetflowError as error:
         refused = form.refused(**{_field(error, "partition_key"): in_words(error)})
         return await run_in_threadpool(_page, request, pages, backend, record, status=422, run_form=refused)
-    return RedirectResponse(contents.place(record, started=run["id"]), 303)
+    return RedirectResponse(place(record, started=run["id"]), 303)
 
 
 @router.get("/consumers/{flow}/{deployment}/remove")
@@ -182,7 +261,7 @@ def remove_queued(
     except (InvalidCall, UnknownEvent) as error:
         refused = form.refused(why=in_words(error))
         return _page(request, pages, backend, record, key=key, remove=event, status=422, remove_form=refused)
-    return RedirectResponse(contents.place(record, key=key, removed=count), 303)
+    return RedirectResponse(place(record, key=key, removed=count), 303)
 
 
 def _page(
@@ -211,17 +290,17 @@ def _page(
         record=record,
         consumer=record.consumer,
         key=key,
-        place=contents.place(record),
-        here=contents.place(record, key=key, before=before, **{**(notice or {}), "refused": None}),
-        verb=contents.verb(record.consumer),
+        place=place(record),
+        here=place(record, key=key, before=before, **{**(notice or {}), "refused": None}),
+        verb=verb(record.consumer),
         note=backend.ledger.reader.notes().get(record.consumer.name),
         remove=remove,
         open=form,
         run_form=run_form or Form(),
         remove_form=remove_form or Form(),
-        **contents.explained(backend, record, key),
-        **contents.earlier(backend.ledger.reader, record, key, at),
-        **contents.decided(backend.ledger.reader, record, key, before),
+        **explained(backend, record, key),
+        **earlier(backend.ledger.reader, record, key, at),
+        **decided(backend.ledger.reader, record, key, before),
         **(nothing | (notice or {})),
     )
 

@@ -11,9 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.params import Deployment, Flow
-from assetflow.api.requests import LARGEST, Text
+from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, Text, TheBackend
 from assetflow.core.explain import next_time
 from assetflow.errors import AssetflowError, PrefectUnreachable
 from assetflow.ledger.read.consumers import ConsumerOverview

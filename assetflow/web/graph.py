@@ -10,15 +10,13 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from markupsafe import Markup
 
-from assetflow.api.backend import TheReader
-from assetflow.api.requests import Text
+from assetflow.api.requests import Text, TheReader
 from assetflow.core.graph.parts import Way
 from assetflow.core.values.words import count
 from assetflow.errors import UnknownAsset
 from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
 from assetflow.operations.lookup import find_node, near_assets
-from assetflow.web.pages import ThePages, address, url
-from assetflow.web.signs import sign_of
+from assetflow.web.pages import ThePages, address, sign_of, url
 
 router = APIRouter()
 

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
-from assetflow.api.backend import Backend
+from assetflow.api.requests import Backend
 from assetflow.api.security import Access
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.feed import Position

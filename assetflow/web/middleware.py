@@ -7,13 +7,14 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assetflow.api.problems import MEDIA_TYPE
 from assetflow.api.security import ALWAYS, FOR_MACHINES, HOOKS
+from assetflow.web.forms import StaleForm, in_words
 from assetflow.web.login import LOGIN
 from assetflow.web.pages import Pages, url
 
@@ -97,3 +98,22 @@ class _Answer:
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
         await self._send(message)
+
+
+_STATUS = 422
+
+
+def add_stale_forms(app: FastAPI, pages: Pages) -> None:
+    """Show the page that sends an old form again, with what was typed. A key is asked for anew."""
+
+    @app.exception_handler(StaleForm)
+    def _show(request: Request, error: StaleForm) -> Response:  # pyright: ignore[reportUnusedFunction]
+        refused = in_words(error)
+        if request.url.path == LOGIN:
+            return pages.bare(
+                request, "login.html", status=_STATUS, next_page="/", refused="Enter the API key once more."
+            )
+        action = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        return pages.bare(
+            request, "stale_form.html", status=_STATUS, fields=error.fields, action=action, refused=refused
+        )

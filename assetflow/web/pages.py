@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
@@ -16,25 +17,96 @@ from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
+from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 
-from assetflow.api.backend import Backend
 from assetflow.api.keys import NONE, Right
+from assetflow.api.requests import Backend
 from assetflow.core.explain import source_of
 from assetflow.core.explain.status import short
-from assetflow.core.values.redaction import redact
+from assetflow.core.values.redaction import redact, without_passwords
 from assetflow.core.values.spans import rounded_in_words
-from assetflow.core.values.words import ago, at, count, iso
-from assetflow.core.visible import shown
+from assetflow.core.values.words import ago, at, count, iso, shown
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.feed import Position
-from assetflow.web.prefect_links import PrefectLinks
-from assetflow.web.sentences import told
+from assetflow.ledger.read.reader import Reader
 from assetflow.web.static_files import address_of
 from assetflow.web.troubles import is_prefect_away, troubles_of
 
 if TYPE_CHECKING:
     from assetflow.web.login import Sessions
-from assetflow.web.signs import sign_of
+
+
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
+_ID = re.compile(r"\b(event|update|decision|run) ([0-9a-f]{8})(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b")
+_PLACES = {"event": "/events", "update": "/events", "decision": "/decisions", "run": "/runs"}
+
+
+def told(text: str) -> Markup:
+    """Return a sentence as HTML, with a `<time>` for each time in it, and a link of eight characters for each id."""
+    found = str(escape(shown(text, keep="\n\t")))
+    found = _TIME.sub(r'<time datetime="\1T\2Z" title="\g<0>" data-at>\g<0></time>', found)
+    return Markup(_ID.sub(_link, found))
+
+
+def _link(found: re.Match[str]) -> str:
+    what, start, rest = found.groups()
+    return f'{what} <a class="said" href="{_PLACES[what]}/{start}{rest}">{start}</a>'
+
+
+Sign = Literal["good", "busy", "bad", "wait", "off", "pause", "stale", "outdated", "missing", ""]
+
+_SIGNS: dict[Sign, tuple[str, ...]] = {
+    "good": ("completed", "fresh"),
+    "busy": ("running", "launched", "retrying"),
+    "bad": ("failed", "crashed", "timedout", "undeliverable"),
+    "wait": ("late", "waiting", "pending", "scheduled", "awaitingretry"),
+    "pause": ("paused", "held", "stopped"),
+    "off": ("cancelled", "cancelling", "never run", "never updated"),
+    "stale": ("stale",),
+    "outdated": ("outdated",),
+    "missing": ("missing",),
+}
+_SIGN_OF: dict[str, Sign] = {state: sign for sign, states in _SIGNS.items() for state in states}
+
+
+def sign_of(state: str, other: Sign = "") -> Sign:
+    """Return the sign of a state of an asset, a flow, a run or a decision.
+
+    Parameters:
+        other: the sign of a word that is not such a state.
+    """
+    return _SIGN_OF.get(state.lower(), other)
+
+
+@dataclass(frozen=True)
+class PrefectLinks:
+    """Links to pages of Prefect's UI; empty texts if its address is unknown."""
+
+    base: str
+
+    @classmethod
+    def of(cls, reader: Reader) -> PrefectLinks:
+        """Return links to the UI that Prefect's settings name, or that of the server to which the ledger belongs."""
+        named = PREFECT_UI_URL.value()
+        api = PREFECT_API_URL.value() or reader.prefect_api_url() or ""
+        base = without_passwords(str(named or api.rstrip("/").removesuffix("/api")))
+        return cls(base.rstrip("/") if base.startswith(("http://", "https://")) else "")
+
+    def flow_run(self, number: UUID | str) -> str:
+        return self._to("runs/flow-run", number)
+
+    def task_run(self, number: UUID | str) -> str:
+        return self._to("runs/task-run", number)
+
+    def deployment(self, number: UUID | str) -> str:
+        return self._to("deployments/deployment", number)
+
+    def automation(self, number: UUID | str) -> str:
+        return self._to("automations/automation", number)
+
+    def _to(self, place: str, number: UUID | str) -> str:
+        return f"{self.base}/{place}/{UUID(str(number))}" if self.base else ""
+
 
 TEMPLATES = Path(__file__).parent / "templates"
 _VARY = {"vary": "HX-Request"}

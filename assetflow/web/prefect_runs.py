@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from uuid import UUID
 
-from assetflow.api.backend import Backend
-from assetflow.core.explain import RunFacts
+from fastapi.concurrency import run_in_threadpool
+
+from assetflow.api.requests import Backend
+from assetflow.core.explain import NotStarted, RunFacts
 from assetflow.errors import AssetflowError
 from assetflow.ledger.records import DecisionRecord
-from assetflow.prefect_io.run_states import MOST, run_states
+from assetflow.prefect_io.flow_runs import MOST, run_states
+from assetflow.prefect_io.open_runs import not_started
 from assetflow.web.pages import url
 
 # Seconds for which an answer counts as the present, and for which pages show it while a newer one is on its way.
@@ -67,3 +70,38 @@ def look_again(decisions: Iterable[DecisionRecord | None]) -> str:
     if not under_way:
         return ""
     return "every 2s" if any(each.flow_run_id is None for each in under_way) else "every 10s"
+
+
+MOST_RUNNING = 200
+
+LateRun = tuple[DecisionRecord, NotStarted]
+
+
+class LateRuns:
+    """The runs that waited in a work pool when Prefect was last asked."""
+
+    def __init__(self, backend: Backend, clock: Callable[[], float] = time.monotonic) -> None:
+        self._backend = backend
+        self._clock = clock
+        self._asked: float | None = None
+        self._found: Sequence[LateRun] = ()
+
+    def shown(self) -> Sequence[LateRun]:
+        """Return the runs that a page shows, the longest wait first; no runs if Prefect has been silent for long."""
+        return self._found if self._age() < SHOWN else ()
+
+    async def look(self) -> Sequence[LateRun]:
+        """Ask Prefect, in one request, unless it was asked just now. If it does not answer, nothing changes."""
+        if self._age() >= FRESH:
+            now = self._clock()
+            running = await run_in_threadpool(self._backend.ledger.reader.decisions.running, limit=MOST_RUNNING)
+            by_run = {each.flow_run_id: each for each in running if each.flow_run_id is not None}
+            with suppress(AssetflowError, TimeoutError):
+                async with asyncio.timeout(SECONDS_TO_ANSWER), self._backend.prefect() as api:
+                    found = await not_started(api, list(by_run), self._backend.now())
+                late = sorted(found.items(), key=lambda item: item[1].since)
+                self._found, self._asked = [(by_run[run], each) for run, each in late], now
+        return self.shown()
+
+    def _age(self) -> float:
+        return float("inf") if self._asked is None else self._clock() - self._asked

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.backend import Backend, TheBackend
+from assetflow.api.requests import LARGEST, Backend, TheBackend, TheReader
 from assetflow.core.values.redaction import redacted
 from assetflow.errors import AssetflowError
-from assetflow.ledger.read.explanations import READ_FIRST, decision_explanation
+from assetflow.ledger.read.explanations import READ_FIRST, decision_explanation, event_explanation
 from assetflow.ledger.records import DecisionRecord, EventFilter
 from assetflow.operations import decisions
 from assetflow.operations.decisions import decision_with
-from assetflow.prefect_io.not_started import with_run_now
+from assetflow.prefect_io.flow_runs import MOST
+from assetflow.prefect_io.open_runs import with_run_now
 from assetflow.web.forms import TheForm, in_words
-from assetflow.web.pages import Pages, ThePages, url
-from assetflow.web.prefect_runs import look_again, states_address
+from assetflow.web.pages import PagePlaces, Pages, ThePages, url
+from assetflow.web.plots import metric_words
+from assetflow.web.prefect_runs import RunStates, look_again, states_address
 
 router = APIRouter()
 
@@ -94,3 +98,48 @@ def _page(
         more_produced=len(produced) > PRODUCED,
         here=url("/runs", flow_run) if flow_run is not None else url("/decisions", record.id if record else ""),
     )
+
+
+RECEIPTS = 50
+
+
+@router.get("/events/{event_id}")
+def show_event(
+    request: Request,
+    pages: ThePages,
+    reader: TheReader,
+    event_id: UUID,
+    offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0,
+) -> Response:
+    """Show an event with a page of its receipts, in the same words as the command line and the API."""
+    told = event_explanation(reader, event_id, limit=RECEIPTS, offset=offset)
+
+    def at(place: int) -> str:
+        return url("/events", event_id, offset=place or None)
+
+    return pages.show(
+        request,
+        "event.html",
+        fragment="receipts",
+        told=told,
+        event=redacted(told.event),
+        metric_words=metric_words,
+        states=states_address(each.decision.run for each in told.receipts if each.decision is not None),
+        here=at(offset),
+        places=PagePlaces.of(at, offset, RECEIPTS, told.total),
+    )
+
+
+@router.get("/run-states")
+async def show_run_badges(
+    request: Request, pages: ThePages, runs: Annotated[str, Query(max_length=40 * MOST)] = ""
+) -> Response:
+    """Answer with the badges of these runs, which htmx puts in their places."""
+    states: RunStates = request.app.state.run_states
+    wanted: list[UUID] = []
+    for text in runs.split(",")[:MOST]:
+        with suppress(ValueError):
+            wanted.append(UUID(text))
+    await states.look(wanted)
+    known = {run: name for run in wanted if (name := states.shown(run))}
+    return pages.bare(request, "run_states.html", known=known)

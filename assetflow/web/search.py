@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from fastapi import APIRouter, Request, Response
 
-from assetflow.api.backend import TheReader
-from assetflow.api.requests import Text
+from assetflow.api.requests import Text, TheReader
 from assetflow.core.graph.lineage import Node
-from assetflow.core.short_ids import IdStart
+from assetflow.core.values.words import IdStart
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter

@@ -6,37 +6,31 @@ from fastapi import FastAPI
 from starlette.middleware.gzip import GZipMiddleware
 
 from assetflow.api.app import create_app
-from assetflow.api.backend import Backend
+from assetflow.api.requests import Backend
 from assetflow.api.security import Access
 from assetflow.web import (
     activity,
     asset,
-    asset_hiding,
-    asset_status,
     assets,
     backfill_form,
     backfills,
     consumer,
     consumers,
     docs,
-    event,
     graph,
     live,
     login,
     overview,
     partitions,
     run,
-    run_badges,
     search,
     trouble_banner,
 )
-from assetflow.web.late_runs import LateRuns
 from assetflow.web.live import Live
 from assetflow.web.login import Sessions, with_login
-from assetflow.web.middleware import PageMiddleware
+from assetflow.web.middleware import PageMiddleware, add_stale_forms
 from assetflow.web.pages import Pages
-from assetflow.web.prefect_runs import RunStates
-from assetflow.web.stale_forms import add_stale_forms
+from assetflow.web.prefect_runs import LateRuns, RunStates
 from assetflow.web.static_files import MarkedFiles
 
 ROUTERS = tuple(
@@ -48,17 +42,13 @@ ROUTERS = tuple(
         overview,
         assets,
         asset,
-        asset_hiding,
-        asset_status,
         graph,
         partitions,
         backfill_form,
         backfills,
-        event,
+        run,
         consumers,
         consumer,
-        run,
-        run_badges,
         docs,
         activity,
         search,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from assetflow.api.backend import Backend
+from assetflow.api.requests import Backend
 from assetflow.evaluator.liveness import downtime, failing_words, not_watching
 from assetflow.ledger.records import WatchingStatus
 

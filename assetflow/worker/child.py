@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from assetflow.worker.client import BEGIN
-from assetflow.worker.settings_sources import SettingsSources, read_sources, set_up
+from assetflow.worker.preload import SettingsSources, read_sources, set_up
 
 _STREAMS = 3
 _PR_SET_PDEATHSIG = 1

@@ -22,9 +22,8 @@ from pathlib import Path
 from assetflow.worker.alone import why_not_fork, why_not_serve
 from assetflow.worker.child import Job, become, read_job
 from assetflow.worker.client import BEGIN, FORKED
+from assetflow.worker.preload import differs, read_sources, set_up
 from assetflow.worker.renewal import Renewal
-from assetflow.worker.settings_sources import read_sources, set_up
-from assetflow.worker.start_environment import differs
 
 SECONDS_TO_READ = 5.0
 _PAUSE = 0.2

@@ -28,12 +28,10 @@ from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.internals import start_by_command
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.worker import POOL_TYPE, client
-from assetflow.worker.abandoned_runs import see_to_abandoned_runs
 from assetflow.worker.hooks import MODULE as HOOKS
 from assetflow.worker.hooks import HookProcess
 from assetflow.worker.keeper import TemplateKeeper
-from assetflow.worker.taken_runs import TakenRuns
-from assetflow.worker.taking import note_what_is_taken
+from assetflow.worker.taken_runs import TakenRuns, note_what_is_taken, see_to_abandoned_runs
 
 if TYPE_CHECKING:
     from uuid import UUID

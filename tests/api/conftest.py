@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from assetflow.api.app import create_app
-from assetflow.api.backend import Backend
+from assetflow.api.requests import Backend
 from assetflow.api.security import Access
 from assetflow.ledger import Ledger
 from tests.api.serving import serving

@@ -16,8 +16,8 @@ import pytest
 
 from assetflow.api import connections
 from assetflow.api.app import create_app
-from assetflow.api.backend import Backend
 from assetflow.api.connections import Connection, Seldom, tell_seldom_of_full_files
+from assetflow.api.requests import Backend
 from assetflow.ledger import Ledger
 from tests.api.serving import serving
 

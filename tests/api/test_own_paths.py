@@ -8,14 +8,14 @@ from uuid import UUID
 import pytest
 
 from assetflow import AssetWatcher
-from assetflow.core.refused_deployments import CURSOR as CURSOR_OF_REFUSED
-from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.timing import Deadline
+from assetflow.core.wire.deployments import CURSOR as CURSOR_OF_REFUSED
+from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.errors import InvalidSchedule
 from assetflow.evaluator.liveness import STOPPED
-from assetflow.evaluator.process.held_up import CURSOR
+from assetflow.evaluator.process.leadership import CURSOR
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.watchers import MessageQueueTrigger

@@ -15,12 +15,12 @@ from pydantic import BaseModel, TypeAdapter
 
 from assetflow import AssetWatcher
 from assetflow.api import v1
-from assetflow.core.refused_deployments import CURSOR, RefusedDeployment
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.timing import Deadline, Intake
 from assetflow.core.wire import declaration_to_text
+from assetflow.core.wire.deployments import CURSOR, RefusedDeployment
 from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Holder, Ledger
 from assetflow.watchers import MessageQueueTrigger

@@ -14,11 +14,11 @@ import assetflow
 from assetflow.api.keys import Keys
 from assetflow.api.security import Access
 from assetflow.authoring import remote
-from assetflow.authoring.past_events.api_source import RemoteLedger
+from assetflow.authoring.past_events.ledger_source import RecordedSource
+from assetflow.authoring.past_events.prefect_source import RemoteLedger
 from assetflow.authoring.past_events.reading import EventSequence, PastEventQuery
-from assetflow.authoring.past_events.recorded_source import RecordedSource
 from assetflow.authoring.remote import RemoteApi
-from assetflow.core.condition_tree import Token
+from assetflow.core.values.conditions import Token
 from assetflow.errors import ApiRefused, ApiUnreachable, InvalidAsset, RecordingFailed, TooLarge
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api, MakeApi
@@ -79,7 +79,7 @@ def test_past_events_are_read_through_the_api(api: Api, ledger: Ledger, monkeypa
     for minute in range(7):
         update(ledger, ORDERS, minute, extra={"minute": minute}, aliases=("late",) if minute == 3 else ())
     update(ledger, CUSTOMERS, 20)
-    monkeypatch.setattr("assetflow.authoring.past_events.api_source.PAGE", 3)
+    monkeypatch.setattr("assetflow.authoring.past_events.prefect_source.PAGE", 3)
     remote = RemoteLedger(lambda: RemoteApi(str(api.base_url)))
     monkeypatch.setattr(RecordedSource, "_not_yet_recorded", lambda _self, _query: [])
     events = EventSequence(RecordedSource(remote), of("uri", ORDERS.uri))

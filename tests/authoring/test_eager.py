@@ -11,8 +11,8 @@ import pytest
 
 from assetflow import Asset, AssetAlias, AssetRef, Eager, OnMissing, asset, deployment_triggers, flow, task
 from assetflow.authoring.past_events.sources import newest_events
-from assetflow.core.condition_tree import Token
-from assetflow.core.freshness.data_flow import Output
+from assetflow.core.values.conditions import Token
+from assetflow.core.values.keeping import Output
 from assetflow.core.wire import declaration_from_text, declaration_to_text
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
 from assetflow.partitions import KeysMapper, LastMapper, StartOfDayMapper, TimeWindowMapper

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from assetflow import Asset, AssetAlias, FreshnessPolicy, Lazy, asset, deployment_triggers, flow, task
-from assetflow.core.freshness.data_flow import Output
+from assetflow.core.values.keeping import Output
 from assetflow.core.wire import declaration_from_text, declaration_to_text
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
 from assetflow.partitions import IdentityMapper

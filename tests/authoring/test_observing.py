@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from assetflow import Asset, AssetAlias, observe
-from assetflow.core.observations import read_versions
+from assetflow.core.values.posted_events import read_versions
 from assetflow.errors import InvalidEvent, InvalidFlow, InvalidSchedule
 from assetflow.timetables import CronTriggerTimetable, DeltaTriggerTimetable
 

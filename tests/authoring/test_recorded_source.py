@@ -8,11 +8,11 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.authoring.past_events import recorded_source
+from assetflow.authoring.past_events import ledger_source
+from assetflow.authoring.past_events.ledger_source import RecordedSource
 from assetflow.authoring.past_events.reading import PastEventQuery
-from assetflow.authoring.past_events.recorded_source import RecordedSource
-from assetflow.core.condition_tree import Token
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import AssetEvent, Origin, Pin
 from tests.ledger.making import NOW
 
@@ -72,7 +72,7 @@ class World:
 @pytest.fixture
 def open_source(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], RecordedSource]:
     def opened(world: World) -> RecordedSource:
-        monkeypatch.setattr(recorded_source, "PrefectLog", lambda since: world)  # noqa: ARG005
+        monkeypatch.setattr(ledger_source, "PrefectLog", lambda since: world)  # noqa: ARG005
         return RecordedSource(world)
 
     return opened

@@ -11,7 +11,7 @@ import pytest
 from prefect._internal.schemas.fields import CreatedBy
 from prefect.client.schemas.objects import FlowRun
 
-from assetflow.authoring.run_times import run_times
+from assetflow.authoring.origin import run_times
 from assetflow.core.time.timetables import Timetable
 from assetflow.core.wire.run_context import RunContext, run_context_to_json
 from assetflow.timetables import CronTriggerTimetable, PartitionedAtRuntime

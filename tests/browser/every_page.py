@@ -10,8 +10,8 @@ from assetflow.core.partitions import StartOfDayMapper
 from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
-from assetflow.operations import asset_backfills
-from assetflow.operations.asset_backfills import BackfillWanted
+from assetflow.operations import backfill
+from assetflow.operations.backfill import BackfillWanted
 from assetflow.operations.installation import Installation
 from tests.browser.site import START, update
 from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy
@@ -46,8 +46,8 @@ def fill_more(ledger: Ledger) -> None:
         for made in place.update(CLICKS, key):
             place.end(made, "cancelled")
     last = BackfillWanted(SESSIONS.uri, keys=tuple(keys[-12:]), down=True)
-    planned = asset_backfills.plan(ledger.reader, last)
-    asset_backfills.begin(Installation(ledger), last, planned, by="anna", why="a bug in the parser")
+    planned = backfill.plan(ledger.reader, last)
+    backfill.begin(Installation(ledger), last, planned, by="anna", why="a bug in the parser")
     for _ in range(5):
         done = next(each for each, _ in ledger.reader.decisions.waiting(limit=100) if each.kind == "backfill")
         ledger.writer.decisions.launched(done.id, uuid4(), place.later())

@@ -14,7 +14,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.web import consumer
-from assetflow.web.late_runs import LateRun, LateRuns
+from assetflow.web.prefect_runs import LateRun, LateRuns
 from tests.browser.clicks import Clicks
 from tests.browser.shown import Shown, violations
 from tests.browser.site import START, update

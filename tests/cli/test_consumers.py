@@ -12,8 +12,8 @@ from prefect.client.orchestration import get_client
 
 import assetflow
 from assetflow.cli import run
-from assetflow.core.refused_deployments import CURSOR, RefusedDeployment
 from assetflow.core.values.assets import Asset
+from assetflow.core.wire.deployments import CURSOR, RefusedDeployment
 from assetflow.errors import InvalidSchedule
 from assetflow.evaluator.process.composition import open_registry
 from assetflow.evaluator.process.ledger_thread import LedgerThread

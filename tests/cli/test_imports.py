@@ -68,7 +68,7 @@ def test_a_command_on_the_ledger_imports_neither_prefect_nor_alembic(home: Path,
 
 def test_an_update_that_is_sent_to_prefect_needs_no_database(tmp_path: Path) -> None:
     found = imported(tmp_path, "emit", "s3://lake/a", ends=(2,))
-    assert "assetflow.prefect_io.sending" in found
+    assert "assetflow.prefect_io.recordings" in found
     assert not found & {"prefect", "sqlalchemy", "sqlmodel", "alembic", "fastapi", "opentelemetry"}
 
 

@@ -17,8 +17,7 @@ from assetflow.core.values.conditions import AssetAll, AssetAny, BooleanConditio
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.values.words import ago
-from assetflow.core.visible import shown
+from assetflow.core.values.words import ago, shown
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.screen import Terminal, screen_of

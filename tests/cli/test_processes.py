@@ -69,7 +69,7 @@ def test_a_closed_pipe_is_no_traceback(ledger: Ledger, home: Path) -> None:
 DELIVERING = """
 from datetime import UTC, datetime
 from uuid import uuid4
-from assetflow.authoring.delivery import deliver
+from assetflow.authoring.recording import deliver
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 deliver(Recording(uuid4(), (AssetEvent(uuid4(), Asset("s3://lake/orders"), datetime.now(UTC), Origin("task")),)))

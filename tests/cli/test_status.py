@@ -12,13 +12,13 @@ import pytest
 import respx
 
 from assetflow import Asset, AssetWatcher
-from assetflow.core.refused_deployments import CURSOR as REFUSED
-from assetflow.core.refused_deployments import NOTES, RefusedDeployment
 from assetflow.core.values.events import Recording
+from assetflow.core.wire.deployments import CURSOR as REFUSED
+from assetflow.core.wire.deployments import NOTES, RefusedDeployment
 from assetflow.errors import InvalidSchedule, LedgerError
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
-from assetflow.evaluator.process.held_up import HeldUpWriter
+from assetflow.evaluator.process.leadership import HeldUpWriter
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease import Role
 from assetflow.ledger.read.judging import HELD_UP

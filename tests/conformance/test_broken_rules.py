@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.freshness import deploying, inputs, judging, running
-from assetflow.core.freshness.coming import Coming
+from assetflow.core.freshness import deploying, judging, reads, running
+from assetflow.core.freshness.judging import Coming
 from assetflow.core.simulate import simulate
 from tests.conformance.comparison import differences
 from tests.conformance.test_cases import HERE
@@ -54,7 +54,7 @@ def failures_outlive_new_code(patch: pytest.MonkeyPatch) -> None:
 
 
 def mappers_are_no_inputs(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(inputs, "_are_of_same_flow", lambda *_: True)
+    patch.setattr(reads, "_are_of_same_flow", lambda *_: True)
 
 
 BROKEN: list[tuple[Break, str]] = [

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.condition_tree import Gate, Token
 from assetflow.core.rules.evaluation import holds
 from assetflow.core.values.assets import Asset, AssetAlias
-from assetflow.core.values.conditions import AssetAll, AssetAny, Condition, from_postfix, to_condition
+from assetflow.core.values.conditions import AssetAll, AssetAny, Condition, Gate, Token, from_postfix, to_condition
 from assetflow.errors import InvalidSchedule
 from tests.core.world import A, B, C
 

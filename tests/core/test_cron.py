@@ -9,8 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from assetflow.core.time.cron import Cron
-from assetflow.core.time.cron_words import cron_in_words
+from assetflow.core.time.cron import Cron, cron_in_words
 from assetflow.errors import InvalidTimetable
 
 

@@ -9,8 +9,8 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.refused import MOST_CHARACTERS, kept_payload
 from assetflow.core.values.events import Pin
+from assetflow.core.values.posted_events import MOST_CHARACTERS, kept_payload
 from assetflow.core.wire.events import (
     event_from_json,
     event_to_json,

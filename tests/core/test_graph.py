@@ -7,11 +7,9 @@ import time
 from collections.abc import Collection, Iterable
 from itertools import pairwise
 
-from assetflow.core.graph.folding import folded
 from assetflow.core.graph.layout import COLUMN, ROW, positions
 from assetflow.core.graph.lineage import Edge, Node
-from assetflow.core.graph.parts import around, whole
-from assetflow.core.graph.trees import tree
+from assetflow.core.graph.parts import around, folded, tree, whole
 
 
 def asset(name: str) -> Node:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.rules.removal import NamedEvents, check_removal
+from assetflow.core.rules.registry import NamedEvents, check_removal
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assetflow.core.time.reading import timetable_from_json
 from assetflow.core.time.timetables import (
     CronPartitionTimetable,
     CronTriggerTimetable,
@@ -16,6 +15,7 @@ from assetflow.core.time.timetables import (
     RRuleTimetable,
     Tick,
     Timetable,
+    timetable_from_json,
 )
 from assetflow.core.values.schedules import Schedule
 from assetflow.errors import InvalidTimetable

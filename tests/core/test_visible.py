@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.visible import shown
+from assetflow.core.values.words import shown
 
 INVISIBLE = "\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from assetflow.api.app import create_app
-from assetflow.api.backend import Backend
+from assetflow.api.requests import Backend
 from assetflow.ledger import Ledger
 from tests.docs.pieces import ROOT
 

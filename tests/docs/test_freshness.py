@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import get_args
 
-from assetflow.core.freshness.records import ItemState
-from assetflow.core.freshness.verdicts import VerdictName
+from assetflow.core.freshness.records import ItemState, VerdictName
 from tests.docs.pieces import ROOT
 
 PAGE = (ROOT / "docs" / "freshness.md").read_text(encoding="utf-8")

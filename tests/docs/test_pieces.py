@@ -16,7 +16,7 @@ import pytest
 
 from assetflow import Asset, Eager, flow, listeners
 from assetflow.api.app import create_app
-from assetflow.api.backend import Backend
+from assetflow.api.requests import Backend
 from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.ledger import Ledger
 from assetflow.spark.publish import publish

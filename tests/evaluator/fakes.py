@@ -12,8 +12,8 @@ from uuid import UUID, uuid4
 from assetflow.core.explain import DecisionExplanation, DecisionFacts, KnownNames, RunFacts, explain_decision
 from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.registry import deploy
+from assetflow.core.rules.runs import RunEnd, RunGoingOn
 from assetflow.core.rules.state import State
-from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Consumer, Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording

@@ -15,10 +15,8 @@ from assetflow.core.values.events import Recording
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.health import Health, logger
 from assetflow.evaluator.incoming import catch_up
-from assetflow.evaluator.incoming.catch_up import UPDATES, CatchUp, Sweeps
+from assetflow.evaluator.incoming.catch_up import UPDATES, CatchUp, LateEvents, Sweeps, logged_progress
 from assetflow.evaluator.incoming.inbox import Inbox
-from assetflow.evaluator.incoming.late_events import LateEvents
-from assetflow.evaluator.incoming.log_reading import logged_progress
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async

@@ -14,7 +14,7 @@ from assetflow.evaluator.consumers.clock import POSTED_AGAIN, Clock
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import TimePassed
 from assetflow.ledger.records import MissedDeadlineRecord
-from assetflow.prefect_io.deadline_events import deadline_missed
+from assetflow.prefect_io.own_events import deadline_missed
 from tests.evaluator.fakes import START, FakeLogs
 from tests.evaluator.fakes import Clock as Now
 

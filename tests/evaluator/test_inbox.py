@@ -14,7 +14,7 @@ import pytest
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Recording
 from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
-from assetflow.evaluator import unrecordable
+from assetflow.evaluator import health
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming import inbox as inbox_module
 from assetflow.evaluator.incoming.inbox import LARGEST_BATCH, Inbox
@@ -290,7 +290,7 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The batch waits, and the log says why; then only the bad recording is refused."""
-    monkeypatch.setattr(unrecordable, "DOUBT", 0.3)
+    monkeypatch.setattr(health, "DOUBT", 0.3)
     record = line.ledger.record
 
     async def choosy(recordings: Sequence[Recording]) -> Written:
@@ -313,7 +313,7 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
 async def test_known_trouble_of_the_ledger_refuses_no_recording_however_long_it_lasts(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unrecordable, "DOUBT", 0.0)
+    monkeypatch.setattr(health, "DOUBT", 0.0)
     line.ledger.fails["record"] = [LedgerLocked("held"), StatementRefused("odd"), LedgerLocked("held")]
     line.inbox.take_event(outside("a"))
     await line.inbox.settled()

@@ -19,7 +19,7 @@ from assetflow.core.wire import RunContext, run_context_to_json
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.evaluator.process.rebuild import ADOPTED, CURSOR, ENOUGH, Rebuild
 from assetflow.prefect_io.names import DECISION_LABEL
-from assetflow.prefect_io.past_runs import past_decisions
+from assetflow.prefect_io.open_runs import past_decisions
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_settings import prefect_at
 from tests.ledger.conftest import template  # noqa: F401 (a ledger without migrating one)

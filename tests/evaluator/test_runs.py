@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID, uuid4
 
-from assetflow.core.run_changes import DELETED, RunChange, RunEnd, RunGoingOn
+from assetflow.core.rules.runs import DELETED, RunChange, RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator import health as health_module

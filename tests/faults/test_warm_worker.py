@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.worker.abandoned_runs import SECONDS_TO_BEGIN
+from assetflow.worker.taken_runs import SECONDS_TO_BEGIN
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until
 from tests.worker.conftest import is_running

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from assetflow.api.app import create_app
-from assetflow.api.backend import Backend
+from assetflow.api.requests import Backend
 from assetflow.ledger import Ledger
 from tests.golden import agrees
 

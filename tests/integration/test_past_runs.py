@@ -15,7 +15,7 @@ from assetflow.core.values.consumers import Decision
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration, RunContext
 from assetflow.prefect_io.flow_runs import run_request
-from assetflow.prefect_io.past_runs import past_decisions
+from assetflow.prefect_io.open_runs import past_decisions
 from assetflow.prefect_io.rest import prefect_api
 from tests.core.world import event
 from tests.environment.prefect_server import PrefectServer

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.api.backend import Backend
+from assetflow.api.requests import Backend
 from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from assetflow.web.troubles import troubles_of

@@ -20,7 +20,7 @@ from assetflow.evaluator.process.prune import SHORTEST, PruneReport, prune
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import run_explanation
 from assetflow.ledger.read.pruning import Pruned
-from assetflow.prefect_io import old_artifacts
+from assetflow.prefect_io import logs
 from assetflow.prefect_io.logs import ArtifactLog
 from assetflow.prefect_io.recordings import recording_to_artifact
 from assetflow.prefect_io.rest import prefect_api
@@ -78,7 +78,7 @@ def events_of(decision: Decision) -> dict[str, Any]:
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     # Some pages with few artifacts each.
-    monkeypatch.setattr(old_artifacts, "PAGE", 3)
+    monkeypatch.setattr(logs, "PAGE", 3)
     monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path))
     with (
         PrefectServer(tmp_path / "prefect") as server,

@@ -7,11 +7,11 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
-from assetflow.core.condition_tree import Token
-from assetflow.core.freshness.data_flow import Output
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text

@@ -11,11 +11,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state import State
-from assetflow.core.rules.state.events import only_new
-from assetflow.core.rules.state.names import all_tokens
+from assetflow.core.rules.state.names import all_tokens, only_new
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision, Receipt
 from assetflow.core.values.events import AssetEvent, Content, Recording, is_recorded_as
 

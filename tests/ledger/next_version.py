@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assetflow.ledger import schema, upkeep
-from assetflow.ledger.version import VERSION
+from assetflow.ledger.schema import VERSION
 
 NEXT = f"{int(VERSION) + 1:04}"
 

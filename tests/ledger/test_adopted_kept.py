@@ -9,13 +9,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.freshness.data_flow import Output
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.keeping import Catchup
+from assetflow.core.values.keeping import Catchup, Output
 from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger

@@ -25,8 +25,8 @@ from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Sched
 from assetflow.core.values.timing import Deadline, Intake, Opening
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
-from assetflow.ledger.fold import unit_of_work
 from assetflow.ledger.read.explanations import consumer_explanation
+from assetflow.ledger.write import store
 from tests.ledger.making import A, B, C, declared, deploy, update
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -711,7 +711,7 @@ class TestLongQueue:
     def test_many_decisions_are_made_in_several_transactions(
         self, tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(unit_of_work, "MOST_DECISIONS", 3)
+        monkeypatch.setattr(store, "MOST_DECISIONS", 3)
         place, later = shutil.copy(template, tmp_path / "ledger.db"), self.NOON + timedelta(seconds=1)
         with Ledger.open(place) as ledger:
             deploy(ledger, A | B, intake=Intake(max_events=4))

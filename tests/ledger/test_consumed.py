@@ -13,7 +13,7 @@ from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.errors import LedgerError
 from assetflow.ledger import Ledger
-from assetflow.ledger.read.consumed import ConsumedAsset
+from assetflow.ledger.read.decisions import ConsumedAsset
 from assetflow.ledger.sql.tables import PENDING, RECEIPT
 from tests.ledger.making import NOW, A, B, C, deploy, update
 

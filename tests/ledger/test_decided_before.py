@@ -7,9 +7,9 @@ from datetime import timedelta
 
 import pytest
 
-from assetflow.core.freshness.data_flow import Output
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
+from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.values.timing import Intake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from assetflow.core.freshness.state import Book
-from assetflow.core.freshness.state.backfills import Backfill
+from assetflow.core.freshness.state.targets import Backfill
 from assetflow.core.rules.state import State
 from assetflow.core.simulate import passes, run
 from assetflow.core.simulate import run as simulation

@@ -10,14 +10,13 @@ from uuid import UUID, uuid4, uuid5
 
 import pytest
 
-from assetflow.core.freshness.data_flow import Output
 from assetflow.core.freshness.records import RunState
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, StartOfDayMapper
 from assetflow.core.rules.runs import run_name
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
-from assetflow.core.values.keeping import Keeping
+from assetflow.core.values.keeping import Keeping, Output
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.values.timing import Intake

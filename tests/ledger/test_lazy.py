@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.freshness.data_flow import Output
-from assetflow.core.lazy_schedules import Lazy
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.freshness_schedules import Lazy
+from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import InvalidSchedule

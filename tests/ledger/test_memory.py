@@ -10,18 +10,17 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.rules.state import Limits, State, consumers, names, queues
-from assetflow.core.rules.state.consumers import weight_of_options
+from assetflow.core.rules.state import Limits, State, names, queues
 from assetflow.core.rules.state.kept import Kept
-from assetflow.core.rules.state.names import KnownAsset
+from assetflow.core.rules.state.names import KnownAsset, weight_of_options
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import declaration_from_text
 from assetflow.ledger import Ledger
-from assetflow.ledger.fold import unit_of_work
-from assetflow.ledger.sql import parsed
+from assetflow.ledger.sql import rows
+from assetflow.ledger.write import store
 from tests.ledger.making import NOW, A, B, C, declared, deploy, event, recording, update
 from tests.ledger.test_plans import statements
 
@@ -150,7 +149,7 @@ def test_a_queue_that_another_process_empties_and_fills_again(
 def test_what_another_process_queues_counts_as_remembered(
     ledger: Ledger, other: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unit_of_work, "State", lambda source: State(source, Limits(queues=2_500)))
+    monkeypatch.setattr(store, "State", lambda source: State(source, Limits(queues=2_500)))
     deploy(ledger, PartitionedAssetTimetable(assets=A & B))
     for key in ("grows", "never used again"):
         decided(ledger, A, partition_key=key)
@@ -202,11 +201,15 @@ def consumer_of(number: int, assets: int, extra: dict[str, str]) -> Consumer:
 @pytest.mark.parametrize(
     ("make", "weigh"),
     [
-        pytest.param(lambda number: known_asset(number, SMALL), names._weight, id="asset"),
-        pytest.param(lambda number: known_asset(number, LARGE), names._weight, id="asset with a large extra"),
-        pytest.param(lambda number: consumer_of(number, 2, SMALL), consumers._weight, id="consumer"),
-        pytest.param(lambda number: consumer_of(number, 100, SMALL), consumers._weight, id="consumer of many assets"),
-        pytest.param(lambda number: consumer_of(number, 2, LARGE), consumers._weight, id="consumer of large assets"),
+        pytest.param(lambda number: known_asset(number, SMALL), names._weight_of_asset, id="asset"),
+        pytest.param(lambda number: known_asset(number, LARGE), names._weight_of_asset, id="asset with a large extra"),
+        pytest.param(lambda number: consumer_of(number, 2, SMALL), names._weight_of_consumer, id="consumer"),
+        pytest.param(
+            lambda number: consumer_of(number, 100, SMALL), names._weight_of_consumer, id="consumer of many assets"
+        ),
+        pytest.param(
+            lambda number: consumer_of(number, 2, LARGE), names._weight_of_consumer, id="consumer of large assets"
+        ),
     ],
 )
 def test_an_entry_takes_about_as_many_bytes_as_it_counts(
@@ -226,20 +229,20 @@ def test_an_entry_takes_about_as_many_bytes_as_it_counts(
 
 def test_large_declarations_do_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     remembered = Kept[str, ConsumerOptions](100_000, weight_of_options)
-    monkeypatch.setattr(parsed, "_parsed", remembered)
+    monkeypatch.setattr(rows, "_parsed", remembered)
     texts = [declared([Asset(f"s3://lake/{number}/{each}") for each in range(20)]) for number in range(50)]
-    first = parsed.options_from_text(texts[0])
-    assert parsed.options_from_text(texts[0]) is first
+    first = rows.options_from_text(texts[0])
+    assert rows.options_from_text(texts[0]) is first
     for text in texts:
-        parsed.options_from_text(text)
+        rows.options_from_text(text)
     assert len([text for text in texts if remembered.find(text) is not None]) < 20
-    assert parsed.options_from_text(texts[0]) == first
+    assert rows.options_from_text(texts[0]) == first
 
 
 @pytest.mark.long
 def test_what_is_remembered_is_bounded_in_bytes(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 1 << 20
-    monkeypatch.setattr(unit_of_work, "State", lambda source: State(source, Limits(limit, limit, limit, limit)))
+    monkeypatch.setattr(store, "State", lambda source: State(source, Limits(limit, limit, limit, limit)))
     assets = [Asset(f"s3://lake/{number:05}") for number in range(400)]
     for number, asset in enumerate(assets):
         deploy(sqlite_ledger, asset & A, f"flow/{number}")

@@ -15,7 +15,7 @@ from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.values.timing import Intake, Opening
 from assetflow.ledger import Ledger
-from assetflow.ledger.read.past_explanations import past_explanation
+from assetflow.ledger.read.explanations import past_explanation
 from tests.ledger.making import NOW, A, B, deploy, event, recording
 
 MINUTE = timedelta(minutes=1)

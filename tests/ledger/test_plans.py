@@ -13,8 +13,7 @@ from sqlalchemy import event as sqlalchemy_event
 
 from assetflow.core.graph.lineage import Node
 from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
-from assetflow.core.run_changes import RunEnd, RunGoingOn
-from assetflow.core.short_ids import IdStart
+from assetflow.core.rules.runs import RunEnd, RunGoingOn
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import Recording
@@ -23,6 +22,7 @@ from assetflow.core.values.keeping import Keeping
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.values.timing import Deadline, Intake, Opening
+from assetflow.core.values.words import IdStart
 from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter

@@ -8,12 +8,12 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.freshness.data_flow import Output
-from assetflow.core.lazy_schedules import Lazy
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.freshness_schedules import Lazy
+from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import InvalidSchedule

@@ -18,12 +18,11 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from assetflow.core.freshness.data_flow import Output
-from assetflow.core.freshness.state.backfills import Backfill
+from assetflow.core.freshness.state.targets import Backfill
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
-from assetflow.core.values.keeping import Keeping
+from assetflow.core.values.keeping import Keeping, Output
 from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.values.timing import Deadline, Intake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text

@@ -15,22 +15,22 @@ from sqlalchemy import update as update_table
 
 from assetflow import Asset, AssetWatcher, Eager
 from assetflow.core.freshness.records import Target
-from assetflow.core.freshness.state.backfills import Backfill, BackfillItem
+from assetflow.core.freshness.state.targets import Backfill, BackfillItem
+from assetflow.core.rules.runs import RunEnd, RunGoingOn
 from assetflow.core.rules.state import Changes, State
 from assetflow.core.rules.timers import Timer
-from assetflow.core.run_changes import RunEnd, RunGoingOn
 from assetflow.core.time.timetables import DeltaTriggerTimetable
 from assetflow.core.watchers.intake import CursorStep, Note, WatcherIntake
 from assetflow.core.wire import declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold.source import LedgerSource
-from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.lease import Holder
 from assetflow.ledger.read.backfills import Planned
 from assetflow.ledger.records import TimerRecord
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, RECEIPT
 from assetflow.ledger.write.backfills import BackfillWriter
 from assetflow.ledger.write.decisions import DecisionWriter
+from assetflow.ledger.write.store import UnitOfWork
 from assetflow.ledger.write.writer import Writer
 from assetflow.watchers import FileTrigger
 from tests.ledger.making import NOW, A, B, C, declared, deploy, deploy_maker, update

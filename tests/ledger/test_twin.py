@@ -29,9 +29,9 @@ from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.wire import declaration_from_text
 from assetflow.errors import NameTaken
 from assetflow.ledger import Ledger
-from assetflow.ledger.fold import unit_of_work
-from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.fold.writing import Writing
+from assetflow.ledger.write import store
+from assetflow.ledger.write.store import UnitOfWork
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, declared
 from tests.ledger.model import Model
@@ -124,7 +124,7 @@ class Remembered:
 
     size: int = 1 << 20
     long: int = queues.LONG
-    far: int = unit_of_work.FAR_BEHIND
+    far: int = store.FAR_BEHIND
 
 
 steps = st.builds(
@@ -334,9 +334,9 @@ def limited(limits: Remembered) -> Generator[None]:
     """Let processes remember no more than this within the block."""
     size = Limits(limits.size, limits.size, limits.size, limits.size)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(unit_of_work, "State", lambda source: State(source, size))
+        patch.setattr(store, "State", lambda source: State(source, size))
         patch.setattr(queues, "LONG", limits.long)
-        patch.setattr(unit_of_work, "FAR_BEHIND", limits.far)
+        patch.setattr(store, "FAR_BEHIND", limits.far)
         yield
 
 

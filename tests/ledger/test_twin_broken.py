@@ -18,10 +18,9 @@ from assetflow.core.rules.state.queues import Queues
 from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError
 from assetflow.ledger import Ledger
-from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.sql.commits import notify
 from assetflow.ledger.sql.failures import explained
-from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.store import Store, UnitOfWork
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import declared
 from tests.ledger.test_processes import CORE, RAW, compare

@@ -8,12 +8,12 @@ from uuid import uuid4, uuid5
 
 import pytest
 
-from assetflow.core.freshness.data_flow import Output
-from assetflow.core.run_changes import RunEnd, RunGoingOn
+from assetflow.core.rules.runs import RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
 from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text

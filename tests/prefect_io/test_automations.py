@@ -9,11 +9,10 @@ from uuid import UUID, uuid4
 import pytest
 from prefect.events.schemas.automations import AutomationCore, CompoundTrigger, EventTrigger
 
-from assetflow.core.freshness.data_flow import DataFlow, Output
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
 from assetflow.core.values.conditions import AssetAll, AssetAny, AtLeast, Condition
-from assetflow.core.values.keeping import Keeping
+from assetflow.core.values.keeping import DataFlow, Keeping, Output
 from assetflow.core.values.schedule_values import AssetAndTimeSchedule, PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.values.timing import Deadline, Intake

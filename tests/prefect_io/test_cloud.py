@@ -21,16 +21,15 @@ from prefect.settings import (
 )
 from websockets.asyncio.server import ServerConnection, serve
 
-from assetflow.authoring.delivery import deliver
+from assetflow.authoring.recording import deliver
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.wire import RunContext
 from assetflow.errors import PrefectUnreachable
-from assetflow.prefect_io.credentials import event_stream_token
-from assetflow.prefect_io.event_log import EventLog
+from assetflow.prefect_io.connection import event_stream_token
 from assetflow.prefect_io.flow_runs import FlowRuns
-from assetflow.prefect_io.logs import ArtifactLog
+from assetflow.prefect_io.logs import ArtifactLog, EventLog
 from assetflow.prefect_io.rest import prefect_api
 from assetflow.prefect_io.websocket import subscribe
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from uuid import UUID
 
-from assetflow.core.freshness.causes import Cause
 from assetflow.core.values.consumers import Decision
-from assetflow.prefect_io.decision_events import CAUSES_NAMED, decision_made
+from assetflow.core.values.keeping import Cause
+from assetflow.prefect_io.own_events import CAUSES_NAMED, decision_made
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
 

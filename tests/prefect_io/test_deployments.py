@@ -16,8 +16,7 @@ from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule, PrefectUnreachable
-from assetflow.prefect_io.change_feed import FIRST_PAGE, LOOKS_UNTIL_ALL, PAGE
-from assetflow.prefect_io.deployments import Deployments, declaration_of, to_deployed
+from assetflow.prefect_io.deployments import FIRST_PAGE, LOOKS_UNTIL_ALL, PAGE, Deployments, declaration_of, to_deployed
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 
 ORDERS = Asset("s3://shop/orders")

@@ -14,12 +14,12 @@ import httpx
 import pytest
 import respx
 
-from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.records import Asked
-from assetflow.core.run_changes import DELETED, RunEnd
+from assetflow.core.rules.runs import DELETED, RunEnd
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision
 from assetflow.core.values.events import AssetEvent, Origin
+from assetflow.core.values.keeping import Cause
 from assetflow.core.wire import RunContext
 from assetflow.errors import PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.prefect_io.flow_runs import FlowRuns, run_request

@@ -14,7 +14,7 @@ import pytest
 from assetflow.core.explain import DecisionFacts, KnownNames, NotStarted, RunFacts, explain_decision
 from assetflow.core.values.consumers import Decision
 from assetflow.errors import PrefectUnreachable
-from assetflow.prefect_io.not_started import not_started, with_run_now
+from assetflow.prefect_io.open_runs import not_started, with_run_now
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 RUN = UUID(int=7)

@@ -12,8 +12,8 @@ import pytest
 import respx
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.prefect_io import old_artifacts
-from assetflow.prefect_io.old_artifacts import OldArtifacts
+from assetflow.prefect_io import logs
+from assetflow.prefect_io.logs import OldArtifacts
 from assetflow.prefect_io.rest import prefect_api
 from tests.environment.prefect_settings import prefect_at
 
@@ -50,8 +50,8 @@ class Artifacts:
 
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Artifacts]:
-    monkeypatch.setattr(old_artifacts, "PAGE", 7)
-    monkeypatch.setattr(old_artifacts, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(logs, "PAGE", 7)
+    monkeypatch.setattr(logs, "FIRST_PAUSE", 0.0)
     artifacts = Artifacts(100)
     with respx.mock(assert_all_called=False) as mock, prefect_at(URL):
         mock.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})

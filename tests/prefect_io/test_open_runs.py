@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.run_changes import RunChange, RunEnd, RunGoingOn
+from assetflow.core.rules.runs import RunChange, RunEnd, RunGoingOn
 from assetflow.prefect_io.names import DECISION_LABEL, TICK_LABEL
 from assetflow.prefect_io.open_runs import end_in, open_run, run_change
 

@@ -24,7 +24,7 @@ from assetflow.prefect_io.connection import user_of
 from assetflow.prefect_io.rest import check_address, prefect_api
 from assetflow.prefect_io.task_api import TaskApi
 from assetflow.prefect_io.websocket import subscribe
-from assetflow.web.prefect_links import PrefectLinks
+from assetflow.web.pages import PrefectLinks
 
 WITH_PASSWORD = "http://alice:secretpw@prefect.internal:4200/api"
 SHOWN = "http://prefect.internal:4200/api"

@@ -10,14 +10,14 @@ from uuid import UUID, uuid4
 import pytest
 import respx
 
-from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.records import Asked
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin
+from assetflow.core.values.keeping import Cause
 from assetflow.core.wire import RunContext, events_to_text, run_context_to_json
 from assetflow.prefect_io.names import DEADLINE_LABEL, DECISION_LABEL, PREDECESSOR_LABEL
-from assetflow.prefect_io.past_runs import past_decisions
+from assetflow.prefect_io.open_runs import past_decisions
 from assetflow.prefect_io.rest import prefect_api
 from tests.environment.prefect_settings import prefect_at
 

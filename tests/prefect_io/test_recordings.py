@@ -13,7 +13,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun
 from assetflow.core.wire.events import event_to_json
 from assetflow.errors import InvalidAsset, InvalidEvent
-from assetflow.prefect_io.markdown import code_span
+from assetflow.prefect_io.automation_text import code_span
 from assetflow.prefect_io.recordings import (
     describe_recording,
     part_of_recording,

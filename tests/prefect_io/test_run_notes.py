@@ -11,13 +11,13 @@ import pytest
 from prefect.settings import PREFECT_UI_URL, temporary_settings
 
 from assetflow.core.explain import DecisionFacts, KnownNames, RunFacts, explain_decision
-from assetflow.core.freshness.causes import Cause
-from assetflow.core.page_paths import asset_path
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
+from assetflow.core.values.keeping import Cause
 from assetflow.core.values.schedule_values import to_schedule
-from assetflow.prefect_io.markdown import plain_text
+from assetflow.core.values.words import asset_path
+from assetflow.prefect_io.automation_text import plain_text
 from assetflow.prefect_io.run_notes import SHOWN_EVENTS, note_key, run_note
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)

@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from assetflow.core.observations import observation
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin
-from assetflow.prefect_io.recordings import recording_from_artifact
-from assetflow.prefect_io.sending import keep_observation
+from assetflow.core.values.posted_events import observation
+from assetflow.prefect_io.recordings import keep_observation, recording_from_artifact
 
 RAW, OTHER = Asset("s3://lake/raw"), Asset("s3://lake/other")
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)

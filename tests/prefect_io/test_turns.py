@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.prefect_io.turns import SLOW_AT_ONCE, Turns
+from assetflow.prefect_io.flow_runs import SLOW_AT_ONCE, Turns
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 

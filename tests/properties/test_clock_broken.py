@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from assetflow.core.rules import clock
-from assetflow.core.rules.state.decisions import Decisions
-from assetflow.core.rules.state.receipts import Receipts
+from assetflow.core.rules.state.state import Decisions, Receipts
 from assetflow.core.rules.waits import TimedQueue
 from assetflow.core.simulate import run
 from assetflow.core.simulate.scenario import Step

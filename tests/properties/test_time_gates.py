@@ -10,7 +10,6 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.rules.time_gates import Reach, in_order, instant_of, period_end
 from assetflow.core.time.timetables import CronTriggerTimetable, Timetable
 from assetflow.core.values.assets import Asset
@@ -23,6 +22,7 @@ from assetflow.core.values.conditions import (
     Leaf,
     Since,
     Times,
+    Token,
     Within,
 )
 from assetflow.core.values.events import AssetEvent, Origin

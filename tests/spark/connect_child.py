@@ -10,11 +10,11 @@ from unittest.mock import patch
 
 from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError
-from assetflow.spark.attempt import AttemptId
+from assetflow.spark.append import AttemptId
 from assetflow.spark.publish import publish
 from assetflow.spark.reading import read
 from assetflow.spark.session import SparkProfile, get_session
-from assetflow.spark.tags import tagged
+from assetflow.spark.watch import tagged
 
 lake = sys.argv[1]
 orders = Asset(f"file://{lake}/orders")

@@ -19,7 +19,7 @@ from assetflow.spark.connect import LocalServer
 from assetflow.spark.life import lives
 from assetflow.spark.publish import publish
 from assetflow.spark.session import get_session
-from assetflow.spark.tags import is_remote, tagged
+from assetflow.spark.watch import is_remote, tagged
 
 lake = Path(sys.argv[1])
 

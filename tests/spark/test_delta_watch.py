@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable, Schema
 from deltalake.transaction import AddAction, create_table_with_add_actions
 
-from assetflow.core.watchers.changes import Change
+from assetflow.core.watchers.table_changes import Change
 from assetflow.watchers import DeltaTableTrigger
 from assetflow.watching.kinds.delta import DeltaLog
 

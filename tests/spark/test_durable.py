@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from assetflow.spark.durable import flushed_meanwhile
+from assetflow.spark.layout import flushed_meanwhile
 
 SECONDS = 20.0
 

@@ -12,8 +12,7 @@ import pytest
 
 from assetflow.errors import PublishFailed
 from assetflow.spark import layout as layout_module
-from assetflow.spark.exchange import exchange
-from assetflow.spark.layout import DatasetLayout
+from assetflow.spark.layout import DatasetLayout, exchange
 from assetflow.spark.partitioned import PartitionedLayout
 from tests.spark.publisher import publish_text, write
 

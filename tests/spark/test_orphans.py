@@ -18,7 +18,7 @@ import pytest
 
 from assetflow.spark.connect import own_local_server, stop_recorded_server
 from assetflow.spark.java import use_java
-from assetflow.spark.orphans import session_id, take_over_session
+from assetflow.spark.watch import session_id, take_over_session
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until
 

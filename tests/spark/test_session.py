@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from assetflow.errors import SparkNotInstalled, SparkSettingsConflict, SparkUnreachable
-from assetflow.spark.connect import discovery_file, stop_recorded_server
-from assetflow.spark.probe import probe_connect, probe_master
+from assetflow.spark.connect import discovery_file, probe_connect, probe_master, stop_recorded_server
 from assetflow.spark.session import SparkProfile, get_session
 
 

@@ -20,8 +20,8 @@ from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
 from assetflow.spark.publish import Published, asset_path, publish
 from assetflow.spark.reading import read
-from assetflow.spark.tags import job_tag
 from assetflow.spark.task import spark_task
+from assetflow.spark.watch import job_tag
 
 pytestmark = [pytest.mark.spark, pytest.mark.prefect, pytest.mark.usefixtures("spark", "prefect_here")]
 

@@ -11,7 +11,7 @@ from assetflow.core.freshness.records import RunState
 from assetflow.core.values.consumers import Decision
 from assetflow.ledger import Ledger
 from assetflow.stack.calls import FlowRun
-from assetflow.stack.folding import DeployedConsumer, deployed_now, fold_again
+from assetflow.stack.summary import DeployedConsumer, deployed_now, fold_again
 from tests.ledger.test_kept import BOARD, CORE, LEFT, RAW, RIGHT, Place, kept, only
 
 

@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Mount, Route
 
-from assetflow.stack import one_writer
-from assetflow.stack.one_writer import OneWriter
+from assetflow.stack import prefect_server
+from assetflow.stack.prefect_server import OneWriter
 from tests.environment.waiting import until_async
 
 ANY = ["GET", "POST", "PATCH"]
@@ -71,8 +71,8 @@ class Prefect:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_writer, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(one_writer, "SECONDS_TO_WAIT", 0.5)
+    monkeypatch.setattr(prefect_server, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(prefect_server, "SECONDS_TO_WAIT", 0.5)
 
 
 async def test_a_refused_request_is_repeated_with_its_body() -> None:
@@ -83,7 +83,7 @@ async def test_a_refused_request_is_repeated_with_its_body() -> None:
 
 
 async def test_whoever_asks_hears_of_a_refusal_that_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(one_writer, "SECONDS_TO_REPEAT", 0.05)
+    monkeypatch.setattr(prefect_server, "SECONDS_TO_REPEAT", 0.05)
     prefect = Prefect(refusals=1_000)
     prefect.client = httpx.AsyncClient(
         transport=httpx.ASGITransport(prefect.app, raise_app_exceptions=False), base_url="http://prefect"

@@ -14,7 +14,7 @@ import pytest
 
 from assetflow.prefect_io.internals import pass_requests_through
 from assetflow.stack import prefect_server
-from assetflow.stack.one_writer import OneWriter
+from assetflow.stack.prefect_server import OneWriter
 from tests.environment.prefect_server import PrefectServer
 
 # A writer's thread waits for the write lock of another connection, while garbage of the writer's connection is

@@ -19,8 +19,7 @@ from assetflow.ledger import Reader
 from assetflow.ledger.records import EventFilter
 from assetflow.stack.calls import PrefectCalls, runs_of
 from assetflow.stack.environment import StackEnvironment, choose_port
-from assetflow.stack.folding import deployed_now
-from assetflow.stack.summary import Story
+from assetflow.stack.summary import Story, deployed_now
 from tests.environment.prefect_database import spare_first_start
 from tests.environment.waiting import SECONDS, until
 

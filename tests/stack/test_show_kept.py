@@ -8,9 +8,8 @@ from typing import Any
 from rich.console import Console
 
 from assetflow.ledger import Ledger
-from assetflow.stack.folding import deployed_now
 from assetflow.stack.show import show
-from assetflow.stack.summary import Story
+from assetflow.stack.summary import Story, deployed_now
 from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept, only
 from tests.stack.test_summary import run_of
 

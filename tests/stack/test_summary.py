@@ -16,8 +16,7 @@ from assetflow.core.wire import recording_to_json
 from assetflow.ledger import Ledger, Reader
 from assetflow.stack.calls import FlowRun, PrefectCalls
 from assetflow.stack.demo import left_to_do
-from assetflow.stack.folding import deployed_now
-from assetflow.stack.summary import Story
+from assetflow.stack.summary import Story, deployed_now
 from tests.ledger.making import NOW, A, B, deploy, update
 
 

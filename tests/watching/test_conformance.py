@@ -14,7 +14,7 @@ import aio_pika
 import pytest
 from redis import Redis
 
-from assetflow.core.watchers.other_kinds import other_kinds
+from assetflow.core.values.triggers import other_kinds
 from assetflow.errors import InvalidWatcher
 from assetflow.testing.queues import QueueSuite
 from assetflow.watchers import Message, MessageQueueTrigger

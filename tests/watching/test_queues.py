@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 
 from assetflow.watchers import MessageQueueTrigger
 from assetflow.watching.kinds.sqs import open_sqs
-from assetflow.watching.plans import plans_of
+from assetflow.watching.ports import plans_of
 from assetflow.watching.sources import Sources
 from tests.environment.waiting import until_async
 from tests.watching.brokers import SECONDS_HIDDEN, SQS, KafkaCluster, SqsServer

@@ -12,7 +12,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.watchers.intake import CursorStep, Note, RefusedChange, WatcherIntake
 from assetflow.errors import LedgerLocked, StatementRefused
-from assetflow.evaluator import unrecordable
+from assetflow.evaluator import health
 from assetflow.watching.recorder import Recorder
 
 
@@ -114,7 +114,7 @@ async def test_an_unknown_error_of_the_database_counts_as_a_value_s_after_a_whil
         await recorder.record(given)
     assert ledger.taken == []
 
-    monkeypatch.setattr(unrecordable, "DOUBT", 0.0)
+    monkeypatch.setattr(health, "DOUBT", 0.0)
 
     assert await recorder.record(given) == 1
     assert "parser stack overflow" in ledger.taken[-2].refused[0].reason

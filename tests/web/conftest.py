@@ -12,7 +12,7 @@ import httpx
 import pytest
 from jinja2 import Environment, FileSystemBytecodeCache
 
-from assetflow.api.backend import Backend
+from assetflow.api.requests import Backend
 from assetflow.api.security import Access
 from assetflow.ledger import Ledger
 from assetflow.web import create_site, pages

@@ -12,10 +12,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow import Eager
-from assetflow.core.refused_deployments import NOTES
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.schedule_values import AssetOrTimeSchedule
 from assetflow.core.values.timing import Deadline, Intake
+from assetflow.core.wire.deployments import NOTES
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerFilter

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 
 from assetflow import Asset, AssetWatcher
-from assetflow.api.backend import Backend
+from assetflow.api.requests import Backend
 from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder, Role

@@ -78,7 +78,7 @@ def test_what_is_no_run_and_a_prefect_that_is_away_change_nothing(make_site: Mak
 
 
 async def test_prefect_is_asked_once_for_all_and_again_after_seconds(ledger: Ledger) -> None:
-    from assetflow.api.backend import Backend
+    from assetflow.api.requests import Backend
 
     prefect, now = Prefect(), 100.0
     first, second = uuid4(), uuid4()

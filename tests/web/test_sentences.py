@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from assetflow.web.sentences import told
+from assetflow.web.pages import told
 
 ID = UUID("8accd21f-37da-4369-9225-57ff3ccd8b34")
 

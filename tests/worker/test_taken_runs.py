@@ -12,8 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.worker import client
-from assetflow.worker.abandoned_runs import SECONDS_TO_BEGIN, Fate, fate
-from assetflow.worker.taken_runs import AbandonedRun, TakenRuns, held
+from assetflow.worker.taken_runs import SECONDS_TO_BEGIN, AbandonedRun, Fate, TakenRuns, fate, held
 from tests.worker.conftest import SECONDS, Seam
 
 NOW = 1_000_000.0

@@ -14,11 +14,9 @@ from prefect.client.schemas.objects import State
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.states import Cancelling, Crashed, Pending, Running, Scheduled
 
-from assetflow.worker import abandoned_runs
-from assetflow.worker.abandoned_runs import see_to_abandoned_runs
+from assetflow.worker import taken_runs
 from assetflow.worker.client import BEGAN
-from assetflow.worker.taken_runs import TakenRuns
-from assetflow.worker.taking import note_what_is_taken
+from assetflow.worker.taken_runs import TakenRuns, note_what_is_taken, see_to_abandoned_runs
 
 pytestmark = [pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
 
@@ -94,7 +92,7 @@ async def test_only_what_is_taken_is_signed(tmp_path: Path) -> None:
 async def test_the_run_of_a_dead_worker_is_seen_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, states: list[State], expected: str
 ) -> None:
-    monkeypatch.setattr(abandoned_runs, "SECONDS_TO_BEGIN", 0.0)
+    monkeypatch.setattr(taken_runs, "SECONDS_TO_BEGIN", 0.0)
     run = await a_run()
     with a_worker(tmp_path, "living") as (living, client):
         async with client:
@@ -117,7 +115,7 @@ async def test_a_run_that_another_worker_has_is_left_to_it_however_long_it_takes
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """The dead worker has noted it, and a living one has it, which may have the dead one's name."""
-    monkeypatch.setattr(abandoned_runs, "SECONDS_TO_BEGIN", 0.0)
+    monkeypatch.setattr(taken_runs, "SECONDS_TO_BEGIN", 0.0)
     run = await a_run()
     with a_worker(tmp_path, name) as (living, client):
         async with client:
@@ -133,7 +131,7 @@ async def test_a_run_that_another_worker_has_is_left_to_it_however_long_it_takes
 
 
 async def test_a_run_that_was_started_anew_is_its_new_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(abandoned_runs, "SECONDS_TO_BEGIN", 0.0)
+    monkeypatch.setattr(taken_runs, "SECONDS_TO_BEGIN", 0.0)
     run = await a_run()
     with a_worker(tmp_path, "living") as (living, client):
         async with client:

@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from assetflow.api.params import ONLY_KNOWN
+from assetflow.api.requests import ONLY_KNOWN
 from assetflow.api.v1 import (
     assets,
     backfills,

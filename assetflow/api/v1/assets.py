@@ -6,16 +6,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheBackend, TheReader
-from assetflow.api.params import NamedAsset, PathAsset
 from assetflow.api.problems import answers
-from assetflow.api.requests import Text, ThePage
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import EtagRoute, Json, NamedAsset, PathAsset, Text, TheBackend, ThePage, TheReader
 from assetflow.api.schemas.assets import AssetHidden, AssetOut, AssetsPage, GraphOut, NameOut
 from assetflow.core.graph.lineage import DATA, SCHEDULING, EdgeKind
 from assetflow.errors import UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter
-from assetflow.operations import hiding
+from assetflow.operations import consumers
 from assetflow.operations.graph import lineage_of
 from assetflow.operations.lookup import find_node, find_uri
 
@@ -68,13 +65,13 @@ def hide_asset(
     It is also shown while a flow declares it. Its events stay.
     """
     with places(asset="path.asset"):
-        return Json({"uri": hiding.hide(backend, asset, by=by), "hidden": True})
+        return Json({"uri": consumers.hide(backend, asset, by=by), "hidden": True})
 
 
 @router.post("/assets/{asset:path}/unhide", response_model=AssetHidden, responses=answers(404, 415))
 def unhide_asset(asset: PathAsset, backend: TheBackend) -> Json:
     """Show an asset again."""
-    return Json({"uri": hiding.unhide(backend, asset), "hidden": False})
+    return Json({"uri": consumers.unhide(backend, asset), "hidden": False})
 
 
 @router.get("/lineage", response_model=GraphOut, responses=answers(404))

@@ -7,11 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheBackend, TheReader
 from assetflow.api.problems import answers
-from assetflow.api.requests import Number, ThePage
-from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.backfills import (
+from assetflow.api.requests import EtagRoute, Json, Number, TheBackend, ThePage, TheReader
+from assetflow.api.schemas.assets import (
     BackfillIn,
     BackfillOut,
     BackfillPreview,
@@ -23,8 +21,8 @@ from assetflow.api.schemas.backfills import (
 from assetflow.core.partitions.ranges import read_periods
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.read.backfills import BackfillRecord, BackfillTargetRecord
-from assetflow.operations import asset_backfills
-from assetflow.operations.asset_backfills import BackfillWanted, find_backfill, plan
+from assetflow.operations import backfill
+from assetflow.operations.backfill import BackfillWanted, find_backfill, plan
 from assetflow.operations.lookup import find_uri
 
 router = APIRouter(tags=["backfills"], route_class=EtagRoute)
@@ -60,7 +58,7 @@ def begin_backfill(
         waves = planned.waves_as_json()
         return Json({"uri": given.uri, "down": given.down, "total_targets": len(planned.steps), "waves": waves})
     options = {"by": wanted.by, "why": wanted.why}
-    return Json(asset_backfills.begin(backend, given, planned, concurrency=wanted.concurrency, **options).as_json())
+    return Json(backfill.begin(backend, given, planned, concurrency=wanted.concurrency, **options).as_json())
 
 
 @router.get("/backfills/{number}", response_model=BackfillTold, responses=answers(404))
@@ -87,13 +85,13 @@ def list_backfill_targets(
 @router.post("/backfills/{number}/stop", response_model=BackfillOut, responses=answers(404, 409, 415))
 def stop_backfill(number: Number, backend: TheBackend) -> Json:
     """Stop a backfill: its runs go on, and no further one starts."""
-    return Json(asset_backfills.stop(backend, number).as_json())
+    return Json(backfill.stop(backend, number).as_json())
 
 
 @router.post("/backfills/{number}/resume", response_model=BackfillOut, responses=answers(404, 409, 415))
 def resume_backfill(number: Number, backend: TheBackend) -> Json:
     """Resume a backfill that was stopped or failed: what failed runs again, with what that took off."""
-    return Json(asset_backfills.resume(backend, number).as_json())
+    return Json(backfill.resume(backend, number).as_json())
 
 
 def _range_of(wanted: BackfillIn) -> tuple[datetime, datetime] | None:

@@ -7,11 +7,20 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from fastapi.concurrency import run_in_threadpool
 
-from assetflow.api.backend import Backend, TheBackend, TheReader
-from assetflow.api.params import Deployment, Flow, Preview
 from assetflow.api.problems import answers
-from assetflow.api.requests import Moment, Text, ThePage
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import (
+    Backend,
+    Deployment,
+    EtagRoute,
+    Flow,
+    Json,
+    Moment,
+    Preview,
+    Text,
+    TheBackend,
+    ThePage,
+    TheReader,
+)
 from assetflow.api.schemas.consumers import (
     ConsumersPage,
     ConsumerTold,
@@ -22,17 +31,15 @@ from assetflow.api.schemas.consumers import (
     RetriedOut,
     SwitchedOut,
 )
-from assetflow.api.schemas.events import EventsPage
-from assetflow.api.schemas.recording import PreviewOut
+from assetflow.api.schemas.events import EventsPage, PreviewOut
 from assetflow.core.explain import event_as_json
 from assetflow.core.graph.lineage import loops_through
-from assetflow.core.refused_deployments import RefusedDeployment
+from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.read.consumers import ConsumerOverview
-from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
-from assetflow.ledger.read.past_explanations import past_explanation
+from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.records import ConsumerFilter
-from assetflow.operations import queue, retrying
+from assetflow.operations import planning, queue
 from assetflow.operations.consumers import consumer_at, list_by_id, switch
 from assetflow.operations.lookup import Selection, find_uri
 from assetflow.operations.what_if import if_resumed
@@ -178,7 +185,7 @@ async def retry_consumer(
     """
     record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     with places(key="query.target_key", all_failed="query.all_failed"):
-        return Json((await retrying.retry(backend, record, target_key, all_failed=all_failed)).as_json())
+        return Json((await planning.retry(backend, record, target_key, all_failed=all_failed)).as_json())
 
 
 async def _switched(backend: Backend, flow: str, deployment: str, *, paused: bool) -> Json:

@@ -6,10 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheReader
 from assetflow.api.problems import answers
-from assetflow.api.requests import Text, ThePage
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import EtagRoute, Json, Text, ThePage, TheReader
 from assetflow.api.schemas.consumers import MissedDeadlinesPage
 from assetflow.ledger.records import MissedDeadlineRecord
 from assetflow.operations.lookup import find_consumer

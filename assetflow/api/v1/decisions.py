@@ -7,11 +7,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheBackend, TheReader
 from assetflow.api.problems import answers
-from assetflow.api.requests import Text, ThePage
-from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.decisions import DecisionsPage, DecisionTold, GivenUpOut, GiveUpIn, ReplayedOut
+from assetflow.api.requests import EtagRoute, Json, Text, TheBackend, ThePage, TheReader
+from assetflow.api.schemas.consumers import DecisionsPage, DecisionTold, GivenUpOut, GiveUpIn, ReplayedOut
 from assetflow.errors import places
 from assetflow.ledger.read.explanations import decision_explanation, run_explanation
 from assetflow.ledger.records import DecisionRecord, DecisionStatus

@@ -8,10 +8,8 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
-from assetflow.api.backend import TheReader
 from assetflow.api.problems import answers
-from assetflow.api.requests import LARGEST, Moment, Text, ThePage
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Text, ThePage, TheReader
 from assetflow.api.schemas.events import CountOut, EventsPage, EventTold, IdsIn, IdsOut, ReceiptsPage, RefusedPage
 from assetflow.core.explain import ReceiptExplanation, event_as_json
 from assetflow.core.values.assets import Asset

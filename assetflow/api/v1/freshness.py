@@ -6,11 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheBackend
 from assetflow.api.problems import answers
-from assetflow.api.requests import Text, ThePage
-from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.freshness import FreshnessChangesPage, FreshnessPage
+from assetflow.api.requests import EtagRoute, Json, Text, TheBackend, ThePage
+from assetflow.api.schemas.health import FreshnessChangesPage, FreshnessPage
 from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.operations.lookup import find_uri
 

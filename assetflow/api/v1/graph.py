@@ -6,10 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheReader
 from assetflow.api.problems import answers
-from assetflow.api.requests import Text
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import EtagRoute, Json, Text, TheReader
 from assetflow.api.schemas.assets import PictureOut
 from assetflow.operations.graph import Wanted, graph_of
 from assetflow.operations.lookup import find_node

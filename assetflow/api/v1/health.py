@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from assetflow.api.backend import TheBackend, TheReader
 from assetflow.api.problems import answers
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import EtagRoute, Json, TheBackend, TheReader
 from assetflow.api.schemas.health import HealthOut, LedgerOut, ReadyOut
 from assetflow.core.values.words import iso
 from assetflow.evaluator.liveness import downtime

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from assetflow.api.backend import TheBackend
 from assetflow.api.posted_events import decisions_to_json
 from assetflow.api.problems import answers
-from assetflow.api.requests import Text
-from assetflow.api.responses import Json
-from assetflow.api.schemas.recording import ObservationIn, ObservedOut
+from assetflow.api.requests import Json, Text, TheBackend
+from assetflow.api.schemas.events import ObservationIn, ObservedOut
 from assetflow.core.explain import event_as_json
 from assetflow.core.json_data import fit_text
 from assetflow.core.values.events import Origin

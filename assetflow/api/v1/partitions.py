@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from assetflow.api.backend import TheReader
-from assetflow.api.params import PathAsset
 from assetflow.api.problems import answers
-from assetflow.api.requests import ThePage
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import EtagRoute, Json, PathAsset, ThePage, TheReader
 from assetflow.api.schemas.assets import PartitionsPage
 from assetflow.core.values.words import iso
 from assetflow.ledger.read.partitions import PartitionRecord

@@ -12,13 +12,10 @@ from uuid import UUID, uuid4
 from fastapi import APIRouter
 from pydantic import ValidationError
 
-from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.field_errors import field_errors, field_fix
-from assetflow.api.params import Preview
 from assetflow.api.posted_events import decisions_to_json, make_event, with_warnings
-from assetflow.api.problems import answers
-from assetflow.api.responses import Json
-from assetflow.api.schemas.recording import EventIn, EventsIn, PreviewOut, RecordedOut
+from assetflow.api.problems import answers, field_errors, field_fix
+from assetflow.api.requests import Backend, Json, Preview, TheBackend
+from assetflow.api.schemas.events import EventIn, EventsIn, PreviewOut, RecordedOut
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import AssetflowError, InvalidEvent, TooLarge

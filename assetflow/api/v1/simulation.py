@@ -13,9 +13,8 @@ from typing import Annotated, Any, cast
 from fastapi import APIRouter, Body
 
 import assetflow
-from assetflow.api.backend import TheBackend
 from assetflow.api.problems import answers
-from assetflow.api.responses import Json
+from assetflow.api.requests import Json, TheBackend
 from assetflow.errors import InvalidScenario, TooLarge
 
 router = APIRouter(tags=["simulate"])

@@ -7,12 +7,10 @@ from uuid import UUID
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
 
-from assetflow.api.backend import Backend, TheBackend
-from assetflow.api.params import Deployment, Flow, PathAsset, Preview
 from assetflow.api.problems import answers
-from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.recording import PreviewOut
-from assetflow.api.schemas.starting_runs import AssetRunIn, ConsumerRun, MaterializingRun, RunIn
+from assetflow.api.requests import Backend, Deployment, EtagRoute, Flow, Json, PathAsset, Preview, TheBackend
+from assetflow.api.schemas.consumers import AssetRunIn, ConsumerRun, MaterializingRun, RunIn
+from assetflow.api.schemas.events import PreviewOut
 from assetflow.errors import places
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.consumers import consumer_at

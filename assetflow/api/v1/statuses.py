@@ -6,12 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheBackend, TheReader
-from assetflow.api.params import PathAsset
 from assetflow.api.problems import answers
-from assetflow.api.requests import Moment, Text, ThePage
-from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.statuses import AssetExplanationOut, PlanPage, StatusesPage, StatusOut, VersionsPage
+from assetflow.api.requests import EtagRoute, Json, Moment, PathAsset, Text, TheBackend, ThePage, TheReader
+from assetflow.api.schemas.health import AssetExplanationOut, PlanPage, StatusesPage, StatusOut, VersionsPage
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.status import Status
 from assetflow.errors import places

@@ -6,11 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from assetflow.api.backend import TheBackend
 from assetflow.api.problems import answers
-from assetflow.api.requests import Text, ThePage
-from assetflow.api.responses import EtagRoute, Json
-from assetflow.api.schemas.watchers import WatchersPage, WatcherSwitched
+from assetflow.api.requests import EtagRoute, Json, Text, TheBackend, ThePage
+from assetflow.api.schemas.assets import WatchersPage, WatcherSwitched
 from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.consumers import switch_watcher
 

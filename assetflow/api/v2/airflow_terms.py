@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from hashlib import sha256
+from typing import Annotated
 
+from fastapi import Path, Query
+
+from assetflow.api.requests import LARGEST, Text
 from assetflow.core.values.words import iso
 from assetflow.errors import InvalidCall, UnknownAsset, UnknownConsumer
 from assetflow.ledger.read.assets import ListedAsset
+from assetflow.ledger.read.events import ConsumedBy
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.read.receipts import ConsumedBy
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations.lookup import find_consumer
 
@@ -111,3 +115,20 @@ def _state(each: ConsumedBy) -> str:
             return "running"
         case _:
             return "success" if each.run_state == "Completed" else "failed"
+
+
+Limit = Annotated[int, Query(ge=0, le=LARGEST, description="The largest number of items, at most 100.")]
+Offset = Annotated[int, Query(ge=0, le=LARGEST)]
+OrderBy = Annotated[list[Text], Query(description="Names to order by; `-` before a name means descending.")]
+Pattern = Annotated[Text | None, Query(description="A part, in any case; `%` and `_` are wildcards, `|` separates.")]
+Prefix = Annotated[Text | None, Query(description="A beginning, case-sensitive; `|` separates several.")]
+AssetId = Annotated[int, Path(ge=0, le=LARGEST, examples=[1])]
+DagId = Annotated[
+    Text,
+    Path(
+        min_length=1,
+        max_length=1000,
+        description="`flow.deployment`, or the deployment's id.",
+        examples=["report.nightly"],
+    ),
+]

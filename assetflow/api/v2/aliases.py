@@ -8,13 +8,22 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
-from assetflow.api.backend import TheReader
 from assetflow.api.problems import answers
-from assetflow.api.requests import LARGEST
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import LARGEST, EtagRoute, Json, TheReader
 from assetflow.api.schemas.airflow import AliasesOut, AliasOut
-from assetflow.api.v2.airflow_terms import DEFAULT, alias_number, alias_to_json, alternatives, order_of, page_size
-from assetflow.api.v2.params import Limit, Offset, OrderBy, Pattern, Prefix
+from assetflow.api.v2.airflow_terms import (
+    DEFAULT,
+    Limit,
+    Offset,
+    OrderBy,
+    Pattern,
+    Prefix,
+    alias_number,
+    alias_to_json,
+    alternatives,
+    order_of,
+    page_size,
+)
 from assetflow.errors import UnknownAsset
 
 router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)

@@ -7,14 +7,23 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheBackend, TheReader
 from assetflow.api.problems import answers
-from assetflow.api.requests import LARGEST, Moment, Text
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Text, TheBackend, TheReader
 from assetflow.api.schemas.airflow import AssetEventIn, AssetEventOut, AssetEventsOut
-from assetflow.api.v2.airflow_terms import DEFAULT, alternatives, asset_numbered, dag_id, order_of, page_size
+from assetflow.api.v2.airflow_terms import (
+    DEFAULT,
+    Limit,
+    Offset,
+    OrderBy,
+    Pattern,
+    Prefix,
+    alternatives,
+    asset_numbered,
+    dag_id,
+    order_of,
+    page_size,
+)
 from assetflow.api.v2.events import events_to_json
-from assetflow.api.v2.params import Limit, Offset, OrderBy, Pattern, Prefix
 from assetflow.errors import places
 from assetflow.ledger.records import EventFilter
 from assetflow.operations.recording import update_asset

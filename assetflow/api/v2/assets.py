@@ -6,13 +6,17 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.backend import TheReader
 from assetflow.api.problems import answers
-from assetflow.api.requests import Text
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import EtagRoute, Json, Text, TheReader
 from assetflow.api.schemas.airflow import AirflowAsset, AssetsOut
 from assetflow.api.v2.airflow_terms import (
     DEFAULT,
+    AssetId,
+    Limit,
+    Offset,
+    OrderBy,
+    Pattern,
+    Prefix,
     alias_to_json,
     alternatives,
     asset_numbered,
@@ -20,7 +24,6 @@ from assetflow.api.v2.airflow_terms import (
     order_of,
     page_size,
 )
-from assetflow.api.v2.params import AssetId, Limit, Offset, OrderBy, Pattern, Prefix
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import iso
 from assetflow.ledger.read.assets import AssetFilter, AssetUsers, ListedAsset

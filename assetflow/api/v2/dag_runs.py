@@ -7,14 +7,12 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path
 
-from assetflow.api.backend import TheReader
 from assetflow.api.problems import answers
-from assetflow.api.requests import Text
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import EtagRoute, Json, Text, TheReader
 from assetflow.api.schemas.airflow import AssetEventsOut
+from assetflow.api.v2.airflow_terms import DagId
 from assetflow.api.v2.airflow_terms import dag_id as dag_named
 from assetflow.api.v2.events import events_to_json
-from assetflow.api.v2.params import DagId
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord

@@ -9,8 +9,8 @@ from assetflow.api.v2.airflow_terms import run_to_json
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.redaction import redacted_mapping
 from assetflow.core.values.words import iso
+from assetflow.ledger.read.events import ConsumedBy
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.read.receipts import ConsumedBy
 
 _TASK_RUN = re.compile(r"-[0-9a-f]{3}$")
 

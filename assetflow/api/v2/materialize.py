@@ -10,12 +10,10 @@ from uuid import UUID
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
 
-from assetflow.api.backend import TheBackend
 from assetflow.api.problems import answers
-from assetflow.api.responses import EtagRoute, Json
+from assetflow.api.requests import EtagRoute, Json, TheBackend
 from assetflow.api.schemas.airflow import DagRunOut, MaterializeIn
-from assetflow.api.v2.airflow_terms import asset_numbered, dag_id
-from assetflow.api.v2.params import AssetId
+from assetflow.api.v2.airflow_terms import AssetId, asset_numbered, dag_id
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import iso
 from assetflow.errors import places

@@ -12,11 +12,8 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Response
 
-from assetflow.api.backend import Backend, TheReader
-from assetflow.api.requests import Moment
-from assetflow.api.responses import Json
-from assetflow.api.v2.airflow_terms import consumer_of, dag_id
-from assetflow.api.v2.params import DagId
+from assetflow.api.requests import Backend, Json, Moment, TheReader
+from assetflow.api.v2.airflow_terms import DagId, consumer_of, dag_id
 from assetflow.core.values.words import iso
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.queues import QueuedAsset

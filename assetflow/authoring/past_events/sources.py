@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from prefect.settings import PREFECT_API_URL
 
-from assetflow.authoring.past_events.api_source import RemoteLedger
-from assetflow.authoring.past_events.prefect_source import PrefectSource
+from assetflow.authoring.past_events.ledger_source import RecordedSource
+from assetflow.authoring.past_events.prefect_source import PrefectSource, RemoteLedger
 from assetflow.authoring.past_events.reading import EventSource, InletEvents, declared_here
-from assetflow.authoring.past_events.recorded_source import RecordedSource
 from assetflow.authoring.recording import current_recording
 from assetflow.core.values.assets import Asset, AssetRef, Outlet
 from assetflow.core.values.events import Pin

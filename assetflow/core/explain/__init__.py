@@ -6,7 +6,13 @@ Pure functions turn facts into explanations. Each explanation has `words`, a tex
 from __future__ import annotations
 
 from assetflow.core.explain.conditions import ConditionRow, condition_rows
-from assetflow.core.explain.consumers import ConsumerExplanation, explain_consumer, next_time
+from assetflow.core.explain.consumers import (
+    ConsumerExplanation,
+    PastExplanation,
+    explain_consumer,
+    explain_then,
+    next_time,
+)
 from assetflow.core.explain.decisions import (
     MOST_EVENTS,
     DecisionExplanation,
@@ -28,7 +34,6 @@ from assetflow.core.explain.events import (
 )
 from assetflow.core.explain.facts import ConsumerFacts, DecisionFacts, KnownNames, NotStarted, QueuedEvents, RunFacts
 from assetflow.core.explain.partitions import PartitionExplanation, explain_partition
-from assetflow.core.explanation.past import PastExplanation, explain_then
 
 __all__ = [
     "MOST_EVENTS",

@@ -11,14 +11,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, cast
 
-from assetflow.core.condition_tree import Gate, GateKind, Token
-from assetflow.core.condition_words import join_gate
 from assetflow.core.explain.facts import KnownNames, QueuedEvents, first_prefix, pending_of
 from assetflow.core.explain.pending_keys import RollupKeys, rollup_keys
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.rules.evaluation import is_complete
 from assetflow.core.rules.time_gates import Reach, in_order
-from assetflow.core.values.conditions import Leaf
+from assetflow.core.values.conditions import Gate, GateKind, Leaf, Token, join_gate
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.values.words import at, count, iso, since, some

@@ -8,11 +8,11 @@ from shlex import quote
 
 from assetflow.core.explain.events import summary_of
 from assetflow.core.explain.facts import DecisionFacts, KnownNames, NotStarted, RunFacts, first_prefix, pending_of
-from assetflow.core.freshness.causes import causes_in_words
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.time_gates import Reach, in_order
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.values.words import at, count, iso
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.explain.waiting import Waiting
-from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules.evaluation import Pending
-from assetflow.core.run_changes import FAILED
+from assetflow.core.rules.runs import FAILED
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent
+from assetflow.core.wire.deployments import RefusedDeployment
 
 
 @dataclass(frozen=True)

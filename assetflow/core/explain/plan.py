@@ -7,12 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from assetflow.core.freshness.causes import causes_in_words
 from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.records import Item, Run, Target
+from assetflow.core.freshness.records import Item, Run, Target, Verdict, VerdictName
 from assetflow.core.freshness.state import Book
-from assetflow.core.freshness.verdicts import Verdict, VerdictName
+from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.words import at, count, iso, joined, some
 
 MOST_TARGETS = 50

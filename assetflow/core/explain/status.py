@@ -8,16 +8,16 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any, Literal
 
-from assetflow.core.freshness.asset_freshness import AssetFreshness, Unjudged
-from assetflow.core.freshness.causes import Cause, CauseKind
+from assetflow.core.freshness.asset_freshness import AssetFreshness, Unjudged, data_time_text
+from assetflow.core.freshness.data_time import DataTimes
+from assetflow.core.freshness.demands import policy_inputs
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.moments import CURRENT
-from assetflow.core.freshness.reads import items_read
+from assetflow.core.freshness.reads import base_of, causes_of, items_read, target_key_of
 from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Target
 from assetflow.core.freshness.state import Book
-from assetflow.core.freshness.status import base_of, causes_of, target_key_of
 from assetflow.core.freshness.statuses import ItemCounts, Statuses
-from assetflow.core.values.freshness_policy import State
+from assetflow.core.values.freshness_policy import CURRENT, DataTime, State
+from assetflow.core.values.keeping import Cause, CauseKind
 from assetflow.core.values.words import ago, iso
 
 MOST_CAUSES = 100
@@ -320,3 +320,89 @@ def stale_keys_of(book: Book, uri: str, keys: Collection[str]) -> set[str]:
     book.updates.load(items)
     causes = {item.key: next(causes_of(book, maker, item), None) for item in items}
     return {key for key, cause in causes.items() if key is not None and cause is not None and cause.kind != "missing"}
+
+
+@dataclass(frozen=True)
+class DataStep:
+    """An asset, or a partition of one, on the path that a data time follows from (contract 8.12).
+
+    Attributes:
+        data_time: its data time as it was read.
+        is_source: no flow makes it.
+    """
+
+    uri: str
+    name: str
+    partition_key: str | None
+    data_time: DataTime
+    is_source: bool
+
+    @property
+    def moment(self) -> datetime | None:
+        """The data time; `None` if it is current."""
+        return self.data_time if isinstance(self.data_time, datetime) else None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the step as JSON, with its data time in ISO 8601, or "current"."""
+        return {
+            "uri": self.uri,
+            "name": self.name,
+            "partition_key": self.partition_key,
+            "data_time": data_time_text(self.data_time),
+            "source": self.is_source,
+        }
+
+
+@dataclass(frozen=True)
+class AssetExplanation:
+    """What an asset, or one of its partitions, was made from.
+
+    Attributes:
+        reads: the items that it is made from, at most 100, with the versions that were read and those of now.
+        data_path: the path from the asset to the source that its data time follows from; empty for one partition, and
+            if the asset was never made or nothing compares it.
+    """
+
+    status: Status
+    reads: Sequence[ReadVersion]
+    data_path: Sequence[DataStep]
+
+    def as_json(self) -> dict[str, object]:
+        """Return the fields of the status, and `reads` and `data_path`."""
+        more = {
+            "reads": [each.as_json() for each in self.reads],
+            "data_path": [each.as_json() for each in self.data_path],
+        }
+        return self.status.as_json() | more
+
+
+def explain_asset(
+    book: Book,
+    name_of: Callable[[str], str],
+    uri: str,
+    key: str | None,
+    now: datetime,
+    unjudged: Unjudged | None = None,
+) -> AssetExplanation:
+    """Explain an asset, or one of its partitions.
+
+    Parameters:
+        name_of: returns the readable name of a URI.
+        now: the time from which "12 min ago" counts, UTC.
+        unjudged: why states of policies are not judged up to now; `None` if they are.
+    """
+    explainer = StatusExplainer(book, name_of, now, unjudged)
+    path = data_path(book, name_of, uri) if key is None else []
+    return AssetExplanation(explainer.of(uri, key), explainer.reads(uri, key), path)
+
+
+def data_path(book: Book, name_of: Callable[[str], str], uri: str) -> list[DataStep]:
+    """Return the path from an asset to the source that its data time follows from; empty if it was never made."""
+    if not book.concerns(uri):
+        return []
+    record = book.policies.find(uri)
+    inputs = None if record is None else policy_inputs(book, record)
+    return [
+        DataStep(item.uri, name_of(item.uri), item.key, data_time, book.graph.maker(item.uri) is None)
+        for item, data_time in DataTimes(book).way(uri, inputs)
+    ]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, cast
 
-from assetflow.core.condition_tree import Gate
 from assetflow.core.explain.events import explain_event
 from assetflow.core.explain.pending_keys import rollup_keys
 from assetflow.core.explain.waiting import waiting_of
@@ -21,7 +20,7 @@ from assetflow.core.rules.fold import pass_over, record_and_pass
 from assetflow.core.rules.keeping import keep_up_to_date
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.switching import switch
-from assetflow.core.values.conditions import Leaf
+from assetflow.core.values.conditions import Gate, Leaf
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.core.values.schedules import Schedule

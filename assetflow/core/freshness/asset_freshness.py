@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 
-from assetflow.core.freshness.causes import causes_in_words
-from assetflow.core.freshness.moments import DataTime
 from assetflow.core.freshness.state.policies import Chain, PolicyChange, PolicyRecord
-from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.freshness_policy import DataTime, FreshnessPolicy
+from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.spans import rounded_in_words, span_in_words
 from assetflow.core.values.words import iso, since
 

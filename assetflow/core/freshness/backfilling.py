@@ -9,11 +9,10 @@ from itertools import islice
 from uuid import UUID, uuid5
 
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.reads import mapped_keys, reads_key
+from assetflow.core.freshness.reads import all_keys, mapped_keys, reads_key
 from assetflow.core.freshness.records import Run, RunState, Target
-from assetflow.core.freshness.state.backfills import GOES_ON, Backfill, BackfillItem
 from assetflow.core.freshness.state.book import Book
-from assetflow.core.freshness.touching import all_keys
+from assetflow.core.freshness.state.targets import GOES_ON, Backfill, BackfillItem
 from assetflow.core.freshness.walks import reached
 from assetflow.errors import InvalidCall
 

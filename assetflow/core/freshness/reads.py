@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.records import Item, Target
+from assetflow.core.freshness.records import Inputs, Item, ItemUpdate, Target
 from assetflow.core.freshness.state.book import Book
 from assetflow.core.freshness.state.updates import greatest_keys
 from assetflow.core.partitions import (
@@ -17,6 +19,7 @@ from assetflow.core.partitions import (
     StaticMapper,
     TimeWindowMapper,
 )
+from assetflow.core.values.keeping import Cause
 from assetflow.errors import MappingError
 
 
@@ -160,3 +163,264 @@ def _awaited(mapper: PartitionMapper | None, key: str | None) -> Collection[str]
         return mapper.awaited(key)
     except MappingError:
         return ()
+
+
+@dataclass(frozen=True)
+class ComparedUpdate:
+    """The update that an output is compared with (8.5), and what it is made from.
+
+    Attributes:
+        reads: each input that it was made from, with the place in the ledger up to which that was read.
+    """
+
+    update: ItemUpdate
+    reads: Mapping[str, int]
+
+
+def base_of(book: Book, node: FlowNode, item: Item) -> ComparedUpdate | None:
+    """Return the update that an output of a flow is compared with; `None` if nothing has updated the output."""
+    depends = node.outputs[item.uri]
+    is_whole = item.key is None and not node.is_partitioned
+    for update in book.updates.of_asset(item.uri) if is_whole else book.updates.history(item):
+        if update.pins is None:
+            return ComparedUpdate(update, dict.fromkeys(depends, update.sequence))
+        if update.consumer == node.id or depends <= update.pins.keys():
+            return ComparedUpdate(update, update.pins)
+    return None
+
+
+def newest_made(book: Book, node: FlowNode, item: Item) -> ItemUpdate | None:
+    """Return the newest update of an output of a target; a plain flow may give it keys. Contract 8.5.
+
+    Parameters:
+        item: the output, with the target key; one key of what a plain flow makes stands for itself.
+    """
+    is_whole = item.key is None and not node.is_partitioned
+    return book.updates.newest_of(item.uri) if is_whole else book.updates.newest(item)
+
+
+def causes_of(book: Book, node: FlowNode, item: Item) -> Iterator[Cause]:
+    """Yield why an output of a flow is out of date; nothing if it is fresh. Contract 8.9.
+
+    Parameters:
+        item: the output, with the target key of the run that makes it.
+    """
+    if newest_made(book, node, item) is None:
+        yield Cause("missing", item.uri)
+        return
+    depends = node.outputs[item.uri]
+    base = base_of(book, node, item)
+    code_version = node.code_versions[item.uri]
+    if code_version is not None and (base is None or _has_other_code(base.update, code_version)):
+        yield Cause("code")
+    reads: Mapping[str, int] = {} if base is None else base.reads
+    for uri in sorted(depends):
+        if uri not in reads:
+            yield Cause("dependency", uri)
+        else:
+            yield from (Cause("data", *each) for each in unread(book, node, item.key, uri, reads[uri]))
+    if base is not None and base.update.consumer == node.id:
+        yield from (Cause("dependency", uri) for uri in sorted(reads.keys() - depends))
+
+
+def unread(book: Book, node: FlowNode, key: str | None, uri: str, after: int) -> Iterator[Item]:
+    """Yield the items of an input whose version differs from the one that was read.
+
+    Parameters:
+        key: the target key.
+        after: the place in the ledger up to which the input was read.
+    """
+    for item in items_changed(book, node, target_key_of(node, key), uri, after):
+        read, newest = book.updates.as_of(item, after), book.updates.newest(item)
+        if newest is not None and (read is None or read.data_version != newest.data_version):
+            yield item
+
+
+def target_key_of(node: FlowNode, key: str | None) -> str | None:
+    """Return the target key of the run that makes a key of an output."""
+    return key if node.is_partitioned else None
+
+
+def _has_other_code(update: ItemUpdate, code_version: str) -> bool:
+    return not update.is_from_outside and update.code_version != code_version
+
+
+def inputs_now(book: Book, node: FlowNode) -> Inputs:
+    """Return the inputs that a run tries which begins now."""
+    return Inputs(book.place(), node.code_versions, {uri: node.mappers.get(uri) for uri in node.inputs})
+
+
+def is_same(book: Book, node: FlowNode, key: str | None, tried: Inputs) -> bool:
+    """Return True if a target would try the same inputs again now.
+
+    Parameters:
+        key: the target key.
+    """
+    return _are_of_same_flow(book, node, key, tried, inputs_now(book, node)) and not any(
+        True for _ in _changed(book, node, key, tried.sequence, None)
+    )
+
+
+def are_same(book: Book, node: FlowNode, key: str | None, before: Inputs, after: Inputs) -> bool:
+    """Return True if two runs of a target tried the same inputs."""
+    return _are_of_same_flow(book, node, key, before, after) and not any(
+        True for _ in _changed(book, node, key, before.sequence, after.sequence)
+    )
+
+
+def is_changed(book: Book, node: FlowNode, key: str | None, uri: str, after: int, until: int) -> bool:
+    """Return True if an input, as far as it starts runs of a target, changed between two places in the ledger."""
+    return next(_changed_of(book, node, key, uri, after, until), None) is not None
+
+
+def starts_runs(node: FlowNode, item: Item) -> bool:
+    """Return True if a new version of an item of an input may start a run (8.4)."""
+    if item.uri not in node.starts:
+        return False
+    return not node.is_partitioned or (item.key is not None and node.is_read_by_key(item.uri))
+
+
+def newest_that_start(book: Book, node: FlowNode, key: str | None) -> Iterator[str]:
+    """Yield the ids of the newest updates of what starts runs of a target; of an asset that is read whole, of all."""
+    for uri in sorted(node.starts):
+        if node.is_partitioned:
+            items = (item for item in items_read(book, node, key, uri) if starts_runs(node, item))
+            found = [book.updates.newest(item) for item in items]
+        else:
+            found = [book.updates.newest_of(uri)]
+        yield from sorted(str(update.event) for update in found if update is not None)
+
+
+def _are_of_same_flow(book: Book, node: FlowNode, key: str | None, before: Inputs, after: Inputs) -> bool:
+    """Return True if a target had the same code and inputs, and by another mapper would have read the same items."""
+    if (before.code_versions, before.reads.keys()) != (after.code_versions, after.reads.keys()):
+        return False
+    others = ((uri, mapper) for uri, mapper in before.reads.items() if mapper != after.reads[uri])
+    return all(
+        _then(book, node, mapper, key, uri, before.sequence)
+        == _then(book, node, after.reads[uri], key, uri, before.sequence)
+        for uri, mapper in others
+    )
+
+
+def _then(
+    book: Book, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str, place: int
+) -> set[Item]:
+    items = items_then(book, node, mapper, key, uri, place)
+    return {item for item in items if book.updates.as_of(item, place) is not None}
+
+
+def _changed(book: Book, node: FlowNode, key: str | None, after: int, until: int | None) -> Iterator[Item]:
+    """Yield the items that start runs and have another version than at an earlier place in the ledger.
+
+    Parameters:
+        until: the later place; `None` for the newest one.
+    """
+    for uri in sorted(node.starts):
+        yield from _changed_of(book, node, key, uri, after, until)
+
+
+def _changed_of(book: Book, node: FlowNode, key: str | None, uri: str, after: int, until: int | None) -> Iterator[Item]:
+    for item in items_changed(book, node, key, uri, after):
+        if starts_runs(node, item):
+            before = book.updates.as_of(item, after)
+            now = book.updates.newest(item) if until is None else book.updates.as_of(item, until)
+            if (before and before.data_version) != (now and now.data_version):
+                yield item
+
+
+FEW = 8
+
+
+def read_ahead(book: Book, node: FlowNode, keys: Collection[str | None]) -> None:
+    """Read what is remembered of targets of a flow, and the newest updates of what they make and read by key.
+
+    Parameters:
+        keys: the target keys; for a few, nothing is read ahead.
+    """
+    if len(keys) <= FEW:
+        return
+    targets = [Target(node.id, key) for key in keys]
+    book.targets.load(targets)
+    for uri in node.outputs:
+        book.updates.load(Item(uri, key) for key in keys)
+    book.readings.load(node.id, targets)
+    for uri in node.inputs:
+        book.updates.load(Item(uri, each) for target in targets for each in book.readings.keys(target, uri))
+
+
+def touch_item(book: Book, item: Item, *, is_new: bool) -> None:
+    """Put the targets that read or make an item on the agenda.
+
+    Parameters:
+        is_new: the item was never updated before, so that it may make targets.
+    """
+    book.agenda.assets[item.uri] = None
+    for node in book.graph.readers(item.uri):
+        book.agenda.flows[node.id] = None
+        keys = mapped_keys(node, item.uri, item.key)
+        if is_new and item.key is not None and node.is_partitioned and keys is not None:
+            _index(book, node, item.uri, item.key)
+        if node.keeping is None:
+            continue
+        if keys is None:
+            _touch_missing(book, node)
+        else:
+            for key in keys:
+                book.agenda.add(Target(node.id, key))
+    for node in book.graph.makers(item.uri):
+        target = Target(node.id, item.key if node.is_partitioned else None)
+        if is_new and node.is_partitioned:
+            book.readings.add_target(target)
+        book.agenda.flows[node.id] = None
+        if node.keeping is not None:
+            book.agenda.add(target)
+
+
+def touch_flow(book: Book, node: FlowNode, now: datetime) -> None:
+    """Put all targets of a flow on the agenda; of very many, the greatest keys, and let the clock look at the rest."""
+    book.agenda.flows[node.id] = None
+    if node.keeping is None:
+        return
+    for key in _first_keys(book, node, now):
+        book.agenda.add_owing(Target(node.id, key))
+
+
+def _first_keys(book: Book, node: FlowNode, now: datetime) -> Sequence[str | None]:
+    """Return the target keys of a flow to judge in this pass, and set the others aside."""
+    if book.most_judged is None or not node.is_partitioned:
+        return all_keys(book, node)
+    keys = book.readings.greatest(node.id, book.most_judged)
+    if len(keys) == book.most_judged:
+        book.targets.set_aside(node.id, frozenset(keys), now)
+    return keys
+
+
+def all_keys(book: Book, node: FlowNode) -> list[str | None]:
+    """Return the target keys of a flow, sorted; `None` for a plain one."""
+    return [*book.readings.targets(node.id)] if node.is_partitioned else [None]
+
+
+def index_flow(book: Book, node: FlowNode) -> None:
+    """Fill the index of targets of a partitioned flow that is new or has other mappers."""
+    book.readings.forget(node.id)
+    if not node.is_partitioned:
+        return
+    for uri in node.inputs:
+        if not isinstance(node.mappers.get(uri), EveryTargetMapper):
+            for key in book.updates.keys(uri):
+                _index(book, node, uri, key)
+    for uri in node.outputs:
+        for key in book.updates.keys(uri):
+            book.readings.add_target(Target(node.id, key))
+
+
+def _index(book: Book, node: FlowNode, uri: str, key: str) -> None:
+    keys = [each for each in mapped_keys(node, uri, key) or () if each is not None]
+    book.readings.add(node.id, uri, key, keys, makes_targets=uri not in node.outputs)
+
+
+def _touch_missing(book: Book, node: FlowNode) -> None:
+    """Put the targets on the agenda that miss an input: an item that belongs to every target may be that."""
+    for target in book.targets.with_verdict("missing_input", node.id):
+        book.agenda.add(target)

@@ -9,12 +9,10 @@ from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.reads import items_then
+from assetflow.core.freshness.reads import items_then, newest_made, touch_item
 from assetflow.core.freshness.records import Item, ItemUpdate, Reads, Run
 from assetflow.core.freshness.running import correct_tried
 from assetflow.core.freshness.state.book import Book
-from assetflow.core.freshness.status import newest_made
-from assetflow.core.freshness.touching import touch_item
 from assetflow.core.values.events import AssetEvent
 
 

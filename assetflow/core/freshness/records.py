@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from assetflow.core.freshness.causes import Cause
 from assetflow.core.partitions import PartitionMapper
+from assetflow.core.values.keeping import Cause
 
 Reads = Mapping[str, PartitionMapper | None]
 RunKind = Literal["eager", "lazy", "backfill", "asset", "time", "manual"]
@@ -188,3 +188,40 @@ class FlowRecord:
     kept: Moment
     failed: datetime | None = None
     good: datetime | None = None
+
+
+VerdictName = Literal[
+    "run",
+    "owed",
+    "in_progress",
+    "paused",
+    "backfill",
+    "history",
+    "missing_input",
+    "tried",
+    "waived",
+    "retry",
+    "waits",
+    "ignored",
+    "not_needed",
+    "no_gain",
+]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on a target: it runs, or something holds it back.
+
+    Attributes:
+        because: the causes that count, or the policies that pull it.
+        missing: the inputs that are missing.
+        waits_for: the targets that it waits for.
+        at: when a failed run is repeated.
+    """
+
+    target: Target
+    name: VerdictName
+    because: tuple[Cause, ...] = ()
+    missing: tuple[Item, ...] = ()
+    waits_for: tuple[Target, ...] = ()
+    at: datetime | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from assetflow.core.condition_tree import Token
+from assetflow.core.values.conditions import Token
 
 NodeKind = Literal["asset", "alias", "name", "flow"]
 NODE_KINDS: tuple[NodeKind, ...] = ("asset", "alias", "name", "flow")

@@ -3,20 +3,19 @@
 The names and the key formats are those of Airflow 3.3.
 """
 
+from assetflow.core.json_data import MAX_KEY_LENGTH, check_key
 from assetflow.core.partitions.base import PartitionMapper, check_mapper
 from assetflow.core.partitions.every import AllKeysMapper, EveryTargetMapper, KeysMapper, LastMapper
-from assetflow.core.partitions.keys import MAX_KEY_LENGTH, check_key
 from assetflow.core.partitions.mappers import (
     AllowedKeyMapper,
     ChainMapper,
     FixedKeyMapper,
     IdentityMapper,
     ProductMapper,
+    StaticMapper,
 )
-from assetflow.core.partitions.policies import MinimumCount, WaitForAll, WaitPolicy
 from assetflow.core.partitions.reading import mapper_from_json
-from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
-from assetflow.core.partitions.static import StaticMapper
+from assetflow.core.partitions.rollup import FanOutMapper, MinimumCount, RollupMapper, WaitForAll, WaitPolicy
 from assetflow.core.partitions.temporal import (
     StartOfDayMapper,
     StartOfHourMapper,

@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import NoReturn, cast
 
+from assetflow.core.json_data import check_key
 from assetflow.core.partitions.base import PartitionMapper
-from assetflow.core.partitions.keys import check_key
 from assetflow.errors import InvalidEvent, InvalidPartition, MappingError
 
 

@@ -13,10 +13,9 @@ from assetflow.core.partitions.mappers import (
     FixedKeyMapper,
     IdentityMapper,
     ProductMapper,
+    StaticMapper,
 )
-from assetflow.core.partitions.policies import policy_from_json
-from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
-from assetflow.core.partitions.static import StaticMapper
+from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper, policy_from_json
 from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS
 from assetflow.core.partitions.time_window import TimeWindowMapper
 from assetflow.core.partitions.windows import window_from_json

@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from typing import ClassVar, cast
 from zoneinfo import ZoneInfo
 
-from assetflow.core.partitions.base import PartitionMapper
-from assetflow.core.partitions.formats import check_directives, check_format, check_readable, read_numbers
+from assetflow.core.partitions.base import PartitionMapper, check_directives, check_format, check_readable, read_numbers
 from assetflow.core.time.wallclock import find_zone, last_local
 from assetflow.errors import InvalidPartition, MappingError
 

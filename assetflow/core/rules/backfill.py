@@ -8,13 +8,12 @@ from datetime import datetime, timedelta
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.partitions import PartitionMapper
 from assetflow.core.partitions.ranges import KeySeries, series_of_keys, series_of_mapper
 from assetflow.core.time.timetables import CronPartitionTimetable
 from assetflow.core.time.wallclock import first_instant
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.conditions import Leaf
+from assetflow.core.values.conditions import Leaf, Token
 from assetflow.core.values.consumers import Consumer, Decision, backfill_id
 from assetflow.core.values.schedules import Partitioning, Schedule
 from assetflow.errors import InvalidCall

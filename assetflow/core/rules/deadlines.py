@@ -7,7 +7,7 @@ from datetime import datetime
 
 from assetflow.core.rules import opening_hours
 from assetflow.core.rules.state import State
-from assetflow.core.rules.state.events import place_in_ledger
+from assetflow.core.rules.state.names import place_in_ledger
 from assetflow.core.rules.waits import TimedQueue
 from assetflow.core.values.consumers import Consumer, MissedDeadline
 

@@ -12,15 +12,14 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.freshness.recording import made_of, record_update, with_data_version
 from assetflow.core.partitions import EveryTargetMapper
-from assetflow.core.rules import clock, deadlines, versions
-from assetflow.core.rules.evaluation import evaluate
+from assetflow.core.rules import clock, deadlines, keeping
+from assetflow.core.rules.evaluation import evaluate, target_keys_of
 from assetflow.core.rules.keeping import start_run_of
-from assetflow.core.rules.mapping import target_keys_of
 from assetflow.core.rules.state import State
-from assetflow.core.rules.state.events import place_in_ledger
+from assetflow.core.rules.state.names import place_in_ledger
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision, Receipt, ReceiptStatus, decision_id
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import InvalidEvent, MappingError
@@ -70,8 +69,8 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
     result, durable = Recorded(), now if recording.durable is None else min(recording.durable, now)
     events = state.events.new(recording)
     if recording.observed:
-        result.refused += versions.check_observed(state, recording)
-        events = (*events, *versions.observed_updates(state, recording, durable))
+        result.refused += keeping.check_observed(state, recording)
+        events = (*events, *keeping.observed_updates(state, recording, durable))
     for event in events:
         new = _declare(state, event, result)
         tokens = state.names.tokens_of(event.asset.uri)
@@ -89,7 +88,7 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
         if result.latest is None or result.latest < instant:
             result.latest = instant
     if recording.observed or recording.confirmed:
-        versions.remember(state, recording, durable)
+        keeping.remember(state, recording, durable)
     if len(result.events) < len(recording.events):
         result.warnings += [
             _content_differs(event) for event in recording.events if state.events.is_recorded_otherwise(event)
@@ -101,7 +100,7 @@ def _append(state: State, event: AssetEvent, recording: UUID, instant: datetime)
     """Append an event to the ledger, with its data version if anything reads or makes its asset. Contract 8.2."""
     if not state.freshness.concerns(event.asset.uri):
         return state.append(event, recording, instant)
-    event = versions.placed(state, event)
+    event = keeping.placed(state, event)
     start_run_of(state, event, instant)
     made = made_of(state.freshness, event)
     recorded = state.append(with_data_version(state.freshness, event, made), recording, instant)

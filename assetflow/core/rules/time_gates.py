@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import cast
 
-from assetflow.core.condition_tree import Gate
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.rules.evaluation import TokensOf
 from assetflow.core.time.timetables import Timetable
-from assetflow.core.values.conditions import Condition
+from assetflow.core.values.conditions import Condition, Gate
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.schedules import Schedule
 

@@ -10,11 +10,11 @@ from typing import NamedTuple, cast
 from uuid import UUID
 
 from assetflow.core.freshness import deploying as freshness
-from assetflow.core.freshness.refusals import check_flow
+from assetflow.core.freshness.deploying import check_flow
 from assetflow.core.partitions import check_key
 from assetflow.core.rules import opening_hours, registry
 from assetflow.core.rules.fold import Touched, record
-from assetflow.core.rules.removal import NamedEvents
+from assetflow.core.rules.registry import NamedEvents
 from assetflow.core.rules.switching import switch
 from assetflow.core.simulate.answer import event_to_answer, explained
 from assetflow.core.simulate.consumers import ConsumerSpec

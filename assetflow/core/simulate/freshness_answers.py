@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from assetflow.core.freshness.causes import Cause
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.demands import Demands, policy_inputs
-from assetflow.core.freshness.moments import CURRENT, DataTime
-from assetflow.core.freshness.records import Item, Target
-from assetflow.core.freshness.state.backfills import BackfillItem
+from assetflow.core.freshness.records import Item, Target, Verdict
+from assetflow.core.freshness.state.targets import BackfillItem
 from assetflow.core.freshness.statuses import ItemStatus, counts_of, status_of
-from assetflow.core.freshness.verdicts import Verdict
 from assetflow.core.simulate.world import World
+from assetflow.core.values.freshness_policy import CURRENT, DataTime
+from assetflow.core.values.keeping import Cause
 
 Json = dict[str, object]
 

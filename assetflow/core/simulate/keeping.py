@@ -6,15 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from assetflow.core.freshness.data_flow import DataFlow, Output
 from assetflow.core.partitions import mapper_from_json
-from assetflow.core.simulate.conditions import read_asset, read_leaf
+from assetflow.core.simulate.conditions import MapperPairs, check_mapper_form, read_asset, read_leaf, read_mappers
 from assetflow.core.simulate.reading import Deferred, as_list, as_number, as_object, as_span, as_text, is_object
-from assetflow.core.simulation.partitioned import MapperPairs, check_mapper_form, read_mappers
 from assetflow.core.values.assets import Asset, AssetRef
 from assetflow.core.values.conditions import Leaf
 from assetflow.core.values.freshness_policy import FreshnessPolicy
-from assetflow.core.values.keeping import Keeping
+from assetflow.core.values.keeping import DataFlow, Keeping, Output
 from assetflow.core.values.schedules import Partitioning, Schedule, check_mapper_target
 from assetflow.errors import InvalidSchedule
 

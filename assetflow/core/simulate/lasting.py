@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.freshness.inputs import inputs_now
+from assetflow.core.freshness.reads import inputs_now
 from assetflow.core.freshness.recording import Made, confirm
 from assetflow.core.freshness.records import Item, Run, RunKind, RunState, Target
 from assetflow.core.freshness.running import begin_run, end_run, retry_run

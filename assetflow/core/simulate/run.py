@@ -2,18 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from assetflow.core.freshness.deciding import next_look
-from assetflow.core.rules import clock
-from assetflow.core.simulate.actions import attempt
-from assetflow.core.simulate.lasting import next_end
-from assetflow.core.simulate.scenario import Scenario, Step
-from assetflow.core.simulate.steps import StartStep, StopStep
+from assetflow.core.freshness.demands import judge_states
+from assetflow.core.rules import clock, keeping
+from assetflow.core.rules.fold import Touched, pass_over
+from assetflow.core.simulate import freshness_actions as _  # noqa: F401  registers its steps
+from assetflow.core.simulate import lasting
+from assetflow.core.simulate.actions import attempt, deploy, in_order
+from assetflow.core.simulate.answer import Answer, answer_of
+from assetflow.core.simulate.lasting import end_next, next_end
+from assetflow.core.simulate.scenario import Scenario, Step, read_scenario
+from assetflow.core.simulate.steps import StartStep, StopStep, TickStep
 from assetflow.core.simulate.world import World
-from assetflow.core.simulation.passes import end_runs, follow, keep_up_to_date, pass_after, run_times, tell_states
-from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.errors import AssetflowWarning
+
+
+def pass_after(world: World, touched: Touched) -> None:
+    """Make the pass that follows a step or the end of a run."""
+    keep_up_to_date(world, pass_over(world.state, touched, world.now), recorded=False)
+
+
+def full_pass(world: World, touched: Touched) -> None:
+    """Make the pass of a tick: everything that is due, and the states of policies last."""
+    run_times(world)
+    keep_up_to_date(world, pass_over(world.state, touched, world.now), recorded=True)
+    tell_states(world)
+
+
+def run_times(world: World) -> bool:
+    """Run the times of timetables that have come; return True if there are any."""
+    runs = world.run_times()
+    lasting.follow_times(world, runs)
+    return bool(runs)
+
+
+def follow(world: World, decisions: Iterable[Decision]) -> None:
+    """Note decisions, and let their runs begin."""
+    made = list(decisions)
+    world.note_decisions(made)
+    lasting.follow_decisions(world, made)
+
+
+def keep_up_to_date(world: World, decided: Sequence[Decision] = (), *, recorded: bool) -> None:
+    """Make the pass over what Eager and Lazy consumers and backfills ask for.
+
+    Parameters:
+        decided: the decisions of the pass before it, for event schedules.
+    """
+    follow(world, keeping.keep_up_to_date(world.state, decided, world.now, recorded=recorded))
+
+
+def end_runs(world: World, until: datetime) -> bool:
+    """End the runs that end by themselves up to a moment, each with its pass; return True if there were any."""
+    ended = False
+    while (touched := lasting.end_next(world, until)) is not None:
+        pass_after(world, touched)
+        ended = True
+    return ended
+
+
+def tell_states(world: World) -> None:
+    """Judge the states of policies, and note those that are told."""
+    judge_states(world.state.freshness, world.now, since=world.now)
+    world.note_told()
+
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -112,3 +169,61 @@ def _finish(world: World) -> None:
             break
     tell_states(world)
     world.note_missed()
+
+
+def simulate(scenario: Mapping[str, object], where: str = "") -> Answer:
+    """Return what schedules would do with updates, without a server, a database or a clock.
+
+    >>> from assetflow import simulate
+    >>> answer = simulate({
+    ...     "name": "both",
+    ...     "consumers": {"report": {"all": ["s3://shop/orders", "s3://shop/customers"]}},
+    ...     "steps": [{"event": "s3://shop/orders"}, {"event": "s3://shop/customers"}, {"tick": True}],
+    ... })
+    >>> [(run["step"], run["consumer"]) for run in answer["runs"]]
+    [(2, 'report')]
+
+    The contract's examples (`docs/contract.md`) are in this format. To simulate your own flows, use
+    `assetflow simulate` on the command line.
+
+    Parameters:
+        scenario: a scenario as plain JSON data: `name`, `consumers`, `steps`.
+        where: the file that it came from; errors name it.
+
+    Returns:
+        Plain JSON data: `name`, `runs`, `queued` and `pending_partitions`; `receipts`, `answers` and `errors` if there
+        are any.
+
+    Raises:
+        InvalidScenario: the data does not have the format, or flows keep each other running without pause. The error
+            names the place, or the flows.
+    """
+    return run_scenario(read_scenario(scenario, where))
+
+
+def run_scenario(scenario: Scenario) -> Answer:
+    """Return the answer to a scenario."""
+    with warnings.catch_warnings():
+        # The author of a scenario does not need the warning that a password was cut off.
+        warnings.simplefilter("ignore", AssetflowWarning)
+        world = World(scenario.start)
+        for name, spec in in_order(scenario.consumers):
+            deploy(world, name, spec)
+        if scenario.passes in ("live", "timed"):
+            run_timed(world, scenario)
+        else:
+            _run(world, scenario)
+        return answer_of(world, scenario.name, receipts=scenario.receipts, timed=scenario.passes == "timed")
+
+
+def _run(world: World, scenario: Scenario) -> None:
+    for number, step in enumerate(scenario.steps):
+        world.step = number
+        while end_next(world, step.time) is not None:
+            pass
+        world.now = step.time
+        touched = attempt(world, step.action)
+        if isinstance(step.action, TickStep):
+            full_pass(world, touched)
+        while end_next(world, step.time) is not None:
+            pass

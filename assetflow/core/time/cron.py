@@ -9,6 +9,7 @@ those days depends on the hour field:
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from calendar import monthrange
 from collections.abc import Iterator
@@ -18,9 +19,125 @@ from functools import lru_cache
 from itertools import takewhile
 from zoneinfo import ZoneInfo
 
-from assetflow.core.time.cron_expression import read_fields
+from croniter import croniter
+
 from assetflow.core.time.wallclock import as_utc, every_instant, find_zone, first_instant
 from assetflow.errors import InvalidTimetable
+
+MACROS = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+
+_TERM = re.compile(r"(\*|(?P<first>[0-9a-z]+)(-(?P<last>[0-9a-z]+))?)(/(?P<step>[0-9]+))?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Field:
+    """One of the five fields: its name, its range of numbers, and the names that stand for numbers."""
+
+    name: str
+    lowest: int
+    highest: int
+    names: tuple[str, ...] = ()
+
+    def allowed(self) -> str:
+        numbers = f"{self.lowest}-{self.highest}"
+        words = f", {self.names[0]}-{self.names[-1]}" if self.names else ""
+        return f"{numbers}{words}, lists (1,3), ranges (1-3) and steps (*/2 or 1-5/2)"
+
+    def runs_backward(self, term: re.Match[str]) -> bool:
+        """Return True if a term is a range whose end lies before its start."""
+        if term["last"] is None:
+            return False
+        # A range of weekdays may end with Sunday.
+        last = 7 if term["last"] == WEEKDAYS[0] else self._number(term["last"])
+        return last < self._number(term["first"])
+
+    def _number(self, word: str) -> int:
+        if word in self.names:
+            # Months count from 1, days of the week from 0.
+            return self.names.index(word) + self.lowest
+        return int(word)
+
+
+_FIELDS = (
+    _Field("minute", 0, 59),
+    _Field("hour", 0, 23),
+    _Field("day of month", 1, 31),
+    _Field("month", 1, 12, MONTHS),
+    _Field("day of week", 0, 7, WEEKDAYS),
+)
+
+
+def read_fields(expression: object) -> tuple[tuple[str, ...], list[frozenset[int]]]:
+    """Return the five fields of an expression in lower case, and the numbers that each allows.
+
+    Raises:
+        InvalidTimetable: the expression does not have five fields, or one of them cannot be read.
+    """
+    texts = _split(expression)
+    for text, kind in zip(texts, _FIELDS, strict=True):
+        _check_field(expression, text, kind)
+    return texts, [_numbers_of(text, kind) for text, kind in zip(texts, _FIELDS, strict=True)]
+
+
+def _split(expression: object) -> tuple[str, ...]:
+    text = expression.strip().lower() if isinstance(expression, str) else ""
+    fields = tuple(MACROS.get(text, text).split())
+    if len(fields) == len(_FIELDS):
+        return fields
+    raise InvalidTimetable(
+        f"The cron {expression!r} has {len(fields)} field{'' if len(fields) == 1 else 's'} instead of 5",
+        fix="Give minute, hour, day of month, month and day of week, such as '30 6 * * 1-5', or one of "
+        f"{', '.join(MACROS)}.",
+        rule="6.2",
+    )
+
+
+def _check_field(expression: object, text: str, kind: _Field) -> None:
+    terms = [_TERM.fullmatch(term) for term in text.split(",")]
+    readable = all(term is not None and int(term["step"] or 1) <= kind.highest for term in terms)
+    try:
+        # croniter also reads L, W, # and H, which the contract does not have. `_TERM` keeps out the signs, this check
+        # the letters. Each field is tried alone, so that the error can name it.
+        words = re.findall("[a-z]+", text)
+        if not readable or any(word not in kind.names for word in words):
+            raise ValueError(text)
+        _numbers_of(text, kind)
+    except ValueError as cause:
+        raise InvalidTimetable(
+            f"The {kind.name} field {text!r} of the cron {expression!r} cannot be read",
+            fix=f"Allowed are {kind.allowed()}.",
+            rule="6.2",
+        ) from cause
+    for term in terms:
+        if term is not None and kind.runs_backward(term):
+            raise InvalidTimetable(
+                f"The range {term[0]!r} in the {kind.name} field of the cron {expression!r} runs backwards",
+                fix=f"Write the smaller number first, or two ranges: {term['first']}-{kind.highest},"
+                f"{kind.lowest}-{term['last']}.",
+                rule="6.2",
+            )
+
+
+def _numbers_of(text: str, kind: _Field) -> frozenset[int]:
+    position = _FIELDS.index(kind)
+    fields = ["*"] * len(_FIELDS)
+    fields[position] = text
+    found = croniter.expand(" ".join(fields))[0][position]
+    if "*" in found:
+        last = kind.highest - 1 if kind.names == WEEKDAYS else kind.highest
+        return frozenset(range(kind.lowest, last + 1))
+    return frozenset(int(value) for value in found)
+
 
 _DAY = timedelta(days=1)
 _LEAP_YEAR = 2024
@@ -180,3 +297,72 @@ def _read(expression: str, zone: ZoneInfo) -> _Plan:
             rule="6.2",
         )
     return plan
+
+
+_WEEKDAY_NAMES = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTH_NAMES = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def cron_in_words(cron: Cron) -> str:
+    """Return a cron in words, as in "at 00:00 every day (Europe/Berlin)"; one without short words as its text."""
+    minute, hour, day, month, weekday = cron.fields
+    when = _time(minute, hour)
+    days = _days(day, month, weekday)
+    if when is not None and when.startswith("every"):
+        days = days and days.removeprefix("every day").strip()
+    if when is None or days is None:
+        return f"at the times of the cron {cron.expression!r} ({cron.timezone})"
+    return f"{' '.join(part for part in (when, days) if part)} ({cron.timezone})"
+
+
+def _time(minute: str, hour: str) -> str | None:
+    step = re.fullmatch(r"\*/(\d+)", minute)
+    if hour == "*" and (minute == "*" or step is not None):
+        return f"every {step[1]} minutes" if step is not None and int(step[1]) > 1 else "every minute"
+    if not minute.isdecimal():
+        return None
+    if hour == "*":
+        return "every hour" if int(minute) == 0 else f"every hour at minute {int(minute)}"
+    hours = hour.split(",")
+    if all(text.isdecimal() for text in hours):
+        return "at " + _list([f"{int(text):02}:{int(minute):02}" for text in hours])
+    return None
+
+
+def _days(day: str, month: str, weekday: str) -> str | None:
+    """Return the days in words, or `None` if there are no short ones."""
+    months = "" if month == "*" else _named(month, MONTHS, _MONTH_NAMES, first=1)
+    if months is None or (day != "*" and weekday != "*"):
+        return None
+    within = f" in {months}" if months else ""
+    if day == "*" and weekday == "*":
+        return f"every day{within}"
+    if weekday != "*":
+        names = _named(weekday, WEEKDAYS, _WEEKDAY_NAMES, first=0)
+        return None if names is None else f"on {names}{within}"
+    if not day.isdecimal():
+        return None
+    return f"on day {int(day)} of {months or 'every month'}"
+
+
+def _named(text: str, short: tuple[str, ...], long: tuple[str, ...], *, first: int) -> str | None:
+    """Return a list of values, or one range, with their names, or `None` for any other field."""
+    lowest, dash, highest = text.partition("-")
+    values = [_number(term, short, first) for term in ((lowest, highest) if dash else text.split(","))]
+    names = [long[value - first] for value in values if value is not None]
+    if len(names) < len(values):
+        return None
+    return " to ".join(names) if dash else _list(names)
+
+
+def _number(text: str, short: tuple[str, ...], first: int) -> int | None:
+    if text in short:
+        return short.index(text) + first
+    return int(text) if text.isdecimal() else None
+
+
+def _list(texts: list[str]) -> str:
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"

@@ -6,15 +6,14 @@ The names are Airflow's. A timetable is a value, and equal timetables always giv
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Literal, cast
+from typing import Any, Literal, cast
 from zoneinfo import ZoneInfo
 
-from assetflow.core.partitions.keys import check_key
-from assetflow.core.time.cron import Cron
-from assetflow.core.time.cron_words import cron_in_words
+from assetflow.core.json_data import check_key
+from assetflow.core.time.cron import Cron, cron_in_words
 from assetflow.core.time.recurrence import Recurrence
 from assetflow.core.time.wallclock import as_utc
 from assetflow.errors import InvalidEvent, InvalidTimetable
@@ -346,3 +345,56 @@ def _duration(delta: timedelta) -> str:
         if total >= seconds and total % seconds == 0:
             return unit if total == seconds else f"{total / seconds:g} {unit}s"
     return f"{total:g} seconds"
+
+
+def timetable_from_json(value: Mapping[str, object]) -> Timetable:
+    """Return the timetable that `as_json` wrote.
+
+    Raises:
+        InvalidTimetable: the kind is unknown, or does not have these options.
+    """
+    options = {name: option for name, option in value.items() if name != "kind"}
+    make = _KINDS.get(str(value.get("kind")))
+    if make is None:
+        raise InvalidTimetable(
+            f"There is no timetable of the kind {value.get('kind')!r}", fix=f"Known kinds: {', '.join(_KINDS)}."
+        )
+    try:
+        return make(**options)
+    except (TypeError, ValueError) as cause:
+        if isinstance(cause, InvalidTimetable):
+            raise
+        raise InvalidTimetable(f"The timetable {dict(value)!r} cannot be read: {cause}") from cause
+
+
+def _delta_from_json(*, seconds: float, start: str | None = None, **options: Any) -> DeltaTriggerTimetable:
+    first = None if start is None else datetime.fromisoformat(start)
+    return DeltaTriggerTimetable(timedelta(seconds=seconds), first, **options)
+
+
+_KINDS: dict[str, Callable[..., Timetable]] = {
+    "cron": CronTriggerTimetable,
+    "cron_partition": CronPartitionTimetable,
+    "delta": _delta_from_json,
+    "rrule": RRuleTimetable,
+    "partitioned_at_runtime": PartitionedAtRuntime,
+}
+
+
+def zone_of(timetable: Timetable) -> str:
+    """Return the time zone on whose wall clock a timetable goes: UTC for intervals."""
+    with_zone = isinstance(timetable, CronTriggerTimetable | CronPartitionTimetable | RRuleTimetable)
+    return timetable.timezone if with_zone else "UTC"
+
+
+def times_in_words(timetable: Timetable, *, known_zone: str = "") -> str:
+    """Return the times of a timetable: "06:00 (Europe/Berlin)", "06:00 on Monday (UTC)".
+
+    Parameters:
+        known_zone: a time zone that readers have seen already, so that it is left out.
+    """
+    words = timetable.describe().replace(" every day (", " (")
+    zone = f" ({zone_of(timetable)})"
+    if known_zone == zone_of(timetable):
+        words = words.removesuffix(zone)
+    return words.removeprefix("at ") if words.startswith("at ") else f"the latest time {words}"

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import cast, overload
 
-from assetflow.core.condition_tree import Token
-from assetflow.core.frozen_json import NOTHING, freeze
-from assetflow.core.json_data import check_json, is_plain_text
-from assetflow.core.values.conditions import Leaf
+from assetflow.core.json_data import NOTHING, check_json, freeze, is_plain_text
+from assetflow.core.values.conditions import Leaf, Token
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.uri import RESERVED_NAMES, check_alias, check_name, normalize
 from assetflow.core.values.versions import check_code_version

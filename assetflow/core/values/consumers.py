@@ -9,9 +9,9 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 from uuid import UUID, uuid5
 
-from assetflow.core.condition_tree import Token
-from assetflow.core.freshness.causes import Cause
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.keeping import Cause
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.values.timing import OnDeadline
 

@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Literal, cast
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Literal, cast
 
-from assetflow.core.condition_tree import Token
-from assetflow.core.freshness.moments import DataTime, lag_at
 from assetflow.core.time.cron import Cron
-from assetflow.core.values.conditions import ConditionLike, Leaf
+from assetflow.core.values.conditions import ConditionLike, Leaf, Token
 from assetflow.core.values.spans import span_in_words
 from assetflow.errors import InvalidSchedule
 
 if TYPE_CHECKING:
     from assetflow.core.values.assets import Asset, AssetRef
+
+
+class Current(Enum):
+    """The data time of what holds everything there is."""
+
+    CURRENT = "current"
+
+
+CURRENT: Final = Current.CURRENT
+
+DataTime = datetime | Literal[Current.CURRENT]
+"""Up to when all data is there; `CURRENT` if nothing newer is known."""
+
+
+def least(moments: Iterable[DataTime]) -> DataTime:
+    """Return the earliest data time; `CURRENT` if none is earlier."""
+    return min((moment for moment in moments if isinstance(moment, datetime)), default=CURRENT)
+
+
+def is_before(data_time: DataTime, moment: datetime) -> bool:
+    """Return True if data is missing that came before a moment."""
+    return isinstance(data_time, datetime) and data_time < moment
+
+
+def lag_at(data_time: DataTime, moment: datetime) -> timedelta:
+    """Return how old data is at a moment; below zero if it is newer."""
+    return moment - data_time if isinstance(data_time, datetime) else timedelta()
 
 
 State = Literal["pass", "warn", "fail", "unknown"]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Literal, cast
+from typing import Literal, NamedTuple, cast
 
 from assetflow.core.partitions import EveryTargetMapper, PartitionMapper
 from assetflow.core.values.assets import Asset, AssetRef
 from assetflow.core.values.conditions import Token
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.versions import check_code_version
 from assetflow.errors import InvalidSchedule
 
 Kind = Literal["eager", "lazy"]
@@ -114,3 +116,86 @@ def _check_span(name: str, value: object, *, rule: str) -> None:
         raise InvalidSchedule(
             f"`{name}` must be a timedelta of zero or more, not {value!r}", rule=rule, fix="Write timedelta(minutes=5)"
         )
+
+
+@dataclass(frozen=True)
+class Output:
+    """An asset that a flow makes.
+
+    Attributes:
+        inlets: what the task that makes it reads; empty if the asset depends on all inputs of the flow.
+        code_version: that of the outlet, of its task, or of the flow: the first that is given (8.2).
+    """
+
+    asset: Token
+    inlets: tuple[Token, ...] = ()
+    code_version: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.code_version is not None:
+            check_code_version(self.code_version)
+
+
+@dataclass(frozen=True)
+class DataFlow:
+    """The inputs and outputs of a flow. Tokens are URIs, or names that are resolved when they are used.
+
+    Attributes:
+        inlets: the inlets of its tasks.
+        policies: the freshness policies of its outputs and inlets (8.11).
+    """
+
+    outputs: tuple[Output, ...] = ()
+    inlets: tuple[Token, ...] = ()
+    policies: Mapping[Token, FreshnessPolicy] = field(default_factory=dict[Token, FreshnessPolicy])
+
+    @property
+    def tokens(self) -> frozenset[Token]:
+        """The tokens of everything that it reads or makes."""
+        made = {token for output in self.outputs for token in (output.asset, *output.inlets)}
+        return frozenset(made | set(self.inlets) | set(self.policies))
+
+
+NOTHING = DataFlow()
+
+
+CauseKind = Literal["missing", "data", "code", "dependency", "freshness", "backfill"]
+
+
+_MOST = 3
+
+
+class Cause(NamedTuple):
+    """Why an item is out of date, or why a run was asked for.
+
+    Attributes:
+        uri, key: the output that is missing, the item that was updated, the input that is new or gone, or the asset
+            whose policy asks; "" for code and backfills.
+    """
+
+    kind: CauseKind
+    uri: str = ""
+    key: str | None = None
+
+    def as_json(self) -> dict[str, object]:
+        """Return the cause as the API and `--json` show it."""
+        return {"kind": self.kind, "uri": self.uri or None, "partition_key": self.key}
+
+    def describe(self) -> str:
+        """Return the cause in words: "s3://lake/raw was updated"."""
+        item = self.uri if self.key is None else f"{self.uri} ({self.key})"
+        words: dict[CauseKind, str] = {
+            "missing": f"{item} was never made",
+            "data": f"{item} was updated",
+            "code": "its code has another version",
+            "dependency": f"it reads {item} since its last deploy, or no more",
+            "freshness": f"{item} has to be as new as its policy says",
+            "backfill": "a backfill asked for it",
+        }
+        return words[self.kind]
+
+
+def causes_in_words(causes: Sequence[Cause]) -> str:
+    """Return the first causes in words, and how many more there are."""
+    words = ", ".join(cause.describe() for cause in causes[:_MOST])
+    return words if len(causes) <= _MOST else f"{words}, and {len(causes) - _MOST} more"

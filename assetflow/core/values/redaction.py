@@ -7,11 +7,24 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from assetflow.core.secret_names import looks_secret
-
 if TYPE_CHECKING:
     from assetflow.core.values.assets import Asset
     from assetflow.core.values.events import AssetEvent
+
+
+# Parts of a key in lower case and without separators, as in `db_password`, `clientSecret`, `X-Api-Key`.
+_SECRET = re.compile(
+    r"passw|passphrase|secret|token|apikey|accesskey|privatekey|accountkey|signingkey|encryptionkey|credential|"
+    r"authorization|cookie|xamz|connectionstring"
+)
+_SHORT = frozenset({"auth", "pwd", "sig", "signature", "pin", "bearer", "jwt", "sas"})
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
+
+
+def looks_secret(key: str) -> bool:
+    """Return True if the value under this key is probably a secret."""
+    plain = _SEPARATORS.sub("", key.lower())
+    return plain in _SHORT or _SECRET.search(plain) is not None
 
 
 REDACTED = "[redacted]"

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.partitions import PartitionMapper, RollupMapper, TemporalMapper
-from assetflow.core.partitions.formats import check_directives
+from assetflow.core.partitions.base import check_directives
 from assetflow.core.time.timetables import CronPartitionTimetable
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.schedules import Partitioning, Schedule
 from assetflow.errors import InvalidSchedule, InvalidTimetable, NameTaken
 

@@ -8,8 +8,7 @@ from datetime import timedelta
 from typing import Protocol, TypeVar, cast, runtime_checkable
 
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, check_mapper
-from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, Timetable
-from assetflow.core.time.wording import zone_of
+from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, Timetable, zone_of
 from assetflow.core.values.assets import Asset, AssetRef
 from assetflow.core.values.conditions import SCHEDULE_FIX, Condition, ConditionLike, ConditionValue, to_condition
 from assetflow.core.values.schedules import Partitioning, Schedule, check_mapper_target

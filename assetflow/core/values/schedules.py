@@ -6,15 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, cast
 
-from assetflow.core.condition_tree import Token
-from assetflow.core.freshness.data_flow import NOTHING, DataFlow
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, RollupMapper
 from assetflow.core.time.timetables import PartitionedAtRuntime, Timetable
-from assetflow.core.timing_checks import check_timing, one_by_one
 from assetflow.core.values.assets import Asset, AssetRef
-from assetflow.core.values.conditions import Condition, ConditionLike
-from assetflow.core.values.keeping import Keeping
-from assetflow.core.values.timing import Deadline, Intake, Opening
+from assetflow.core.values.conditions import Condition, ConditionLike, Token
+from assetflow.core.values.keeping import NOTHING, DataFlow, Keeping
+from assetflow.core.values.timing import Deadline, Intake, Opening, check_timing, one_by_one
 from assetflow.errors import InvalidSchedule
 
 WhilePaused = Literal["drop", "keep"]

@@ -4,16 +4,199 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
 from datetime import timedelta
-from typing import ClassVar, Literal, Protocol, cast, runtime_checkable
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, runtime_checkable
 
-from assetflow.core.values.addresses import Address, PrefectBlock, address_to_json, check_address, without_user
-from assetflow.core.watchers.brokers import BROKERS, KNOWN, PLACES, check_broker_address
-from assetflow.core.watchers.options import Start, changed_fields, check_every, check_location, check_start
-from assetflow.core.watchers.other_kinds import Schemes
-from assetflow.core.watchers.reading import Format, check_reading
+from assetflow.core.values.addresses import (
+    BROKERS,
+    KNOWN,
+    PLACES,
+    Address,
+    PrefectBlock,
+    address_to_json,
+    check_address,
+    check_broker_address,
+    without_user,
+)
 from assetflow.errors import InvalidWatcher
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+
+Start = Literal["known", "existing"]
+_WILD_BUCKET = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^/]*[*?\[]")
+_WHOLE_DAY = timedelta(days=1)
+
+
+class AnyScheme(tuple[str, ...]):
+    """All schemes: the library of the kind says which it can open, in the process that watches."""
+
+    def __contains__(self, scheme: object) -> bool:
+        return bool(scheme)
+
+
+def check_location(path: object, *, example: str) -> None:
+    """Refuse what is not an absolute path or a URL, has a password, or leaves its folder or bucket.
+
+    Raises:
+        InvalidWatcher
+    """
+    if not isinstance(path, str) or not ("://" in path or path.startswith("/")):
+        raise InvalidWatcher(f"{path!r} is not an absolute path or a URL", fix=f"Write {example}")
+    check_address(path if "://" in path else f"file://{path}", AnyScheme(), known="")
+    check_stays(path)
+
+
+def check_stays(path: str) -> None:
+    """Refuse a path that leaves its folder or bucket. Variables in it may bring that about.
+
+    Raises:
+        InvalidWatcher
+    """
+    plain = without_user(path)
+    if ".." in re.split(r"[/\\]", path):
+        raise InvalidWatcher(f"{plain} leaves its folder or bucket", fix="Write the path without `..`")
+    if "::" in path:
+        raise InvalidWatcher(
+            f"{plain.partition('::')[0]}::… chains several places", fix="Write one place: s3://bucket/in/*"
+        )
+    if _WILD_BUCKET.match(path):
+        raise InvalidWatcher(f"{plain} names no single bucket", fix="Write the bucket: s3://bucket/in/*")
+
+
+def check_every(every: object) -> None:
+    """Refuse a time between two looks that is shorter than a second or longer than a day.
+
+    Raises:
+        InvalidWatcher
+    """
+    if not isinstance(every, timedelta) or not timedelta(seconds=1) <= every <= _WHOLE_DAY:
+        raise InvalidWatcher(
+            f"`every` must be a timedelta from 1 s to 1 day, not {every!r}", fix="Write timedelta(minutes=5)"
+        )
+
+
+def check_start(start: object) -> None:
+    """Refuse what does not say how a new watcher begins. Contract 10.4.
+
+    Raises:
+        InvalidWatcher
+    """
+    if start not in ("known", "existing"):
+        raise InvalidWatcher(f"start is {start!r}", fix='Write "known" or "existing"', rule="10.4")
+
+
+def changed_fields(trigger: Any, **written: object) -> dict[str, object]:
+    """Return the fields of a trigger that are not as by default; `written` has those that JSON writes differently."""
+    found: dict[str, object] = {}
+    for each in fields(trigger):
+        default = each.default_factory() if each.default_factory is not MISSING else each.default
+        value = getattr(trigger, each.name)
+        if value != default:
+            found[each.name] = written.get(each.name, cast(object, value))
+    return found
+
+
+NOT_THERE = object()
+
+
+def check_path(path: object, option: str) -> str:
+    """Return a dotted path that an option of a trigger was given.
+
+    Raises:
+        InvalidWatcher: it is not a text, or a part of it is empty.
+    """
+    if not isinstance(path, str) or not all(path.split(".")):
+        raise InvalidWatcher(
+            f"{option} is {path!r}, which is not a dotted path", fix=f'Write {option}="payload.date"', rule="10.2"
+        )
+    return path
+
+
+def value_at(data: object, path: str) -> object:
+    """Return the value at a dotted path in JSON data, or `MISSING`."""
+    for name in path.split("."):
+        if not isinstance(data, Mapping):
+            return NOT_THERE
+        data = cast("Mapping[str, object]", data).get(name, NOT_THERE)
+    return data
+
+
+def last_name(path: str) -> str:
+    """Return the last name of a dotted path."""
+    return path.rpartition(".")[2]
+
+
+Format = Literal["json", "bytes"]
+_PATHS = ("extra", "partition_key", "asset", "alias")
+_SCALARS = (str, int, float, bool, type(None))
+
+
+class Reading(Protocol):
+    """A trigger whose messages are read by dotted paths; see `MessageQueueTrigger`."""
+
+    @property
+    def extra(self) -> str | None: ...
+    @property
+    def partition_key(self) -> str | None: ...
+    @property
+    def asset(self) -> str | None: ...
+    @property
+    def alias(self) -> str | None: ...
+    @property
+    def filter(self) -> Mapping[str, object]: ...
+    @property
+    def format(self) -> Format: ...
+    @property
+    def within(self) -> timedelta | None: ...
+
+
+def check_reading(trigger: Reading) -> None:
+    """Refuse paths, filters and formats that cannot work.
+
+    Raises:
+        InvalidWatcher
+    """
+    for name in _PATHS:
+        if (path := getattr(trigger, name)) is not None:
+            check_path(path, name)
+    for path, value in trigger.filter.items():
+        check_path(path, "filter")
+        if not isinstance(value, _SCALARS):
+            raise InvalidWatcher(
+                f"filter compares {path!r} with a {type(value).__name__}",
+                fix="Compare with a text, a number, True, False or None",
+                rule="10.5",
+            )
+    if trigger.format not in ("json", "bytes"):
+        raise InvalidWatcher(f"format is {trigger.format!r}", fix='Write "json" or "bytes"', rule="10.2")
+    paths = [name for name in (*_PATHS, "filter") if getattr(trigger, name)]
+    if trigger.format == "bytes" and paths:
+        raise InvalidWatcher(
+            f"{paths[0]} is a path, and messages of the format bytes have none", fix='Write format="json"'
+        )
+
+
+GROUP = "assetflow.watchers"
+
+
+@cache
+def other_kinds() -> Mapping[str, EntryPoint]:
+    """Return what opens each kind of queue that an installed package brings, by the scheme of its addresses."""
+    from importlib.metadata import entry_points
+
+    return {each.name: each for each in entry_points(group=GROUP) if each.name not in BROKERS}
+
+
+class Schemes(tuple[str, ...]):
+    """The schemes of our own brokers and of other kinds. Packages are looked through only for a scheme of theirs."""
+
+    def __contains__(self, scheme: object) -> bool:
+        return scheme in BROKERS or (bool(scheme) and scheme in other_kinds())
+
 
 Per = Literal["file", "look"]
 

@@ -2,14 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import cast
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, ClassVar, cast
 
-from assetflow.core.values.triggers import Trigger
+from assetflow.core.values.addresses import address_from_json
+from assetflow.core.values.other_triggers import ClassTrigger, WebhookTrigger
+from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger, SQLTrigger
+from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, Trigger
 from assetflow.core.values.uri import check_name
-from assetflow.core.watchers.stored import trigger_from_json
 from assetflow.errors import InvalidAsset, InvalidWatcher, not_a
+
+
+@dataclass(frozen=True)
+class UnreadableTrigger:
+    """A stored trigger that this program cannot read: a later one wrote it, or a package with its broker is missing.
+
+    Attributes:
+        data: what is stored.
+        error: why it cannot be read.
+    """
+
+    data: Mapping[str, object] = field(hash=False)
+    error: InvalidWatcher = field(hash=False, compare=False)
+    kind: ClassVar[str] = "unreadable"
+
+    @property
+    def place(self) -> str:
+        """The stored text."""
+        return json.dumps(self.data, sort_keys=True)
+
+    def as_json(self) -> dict[str, object]:
+        """Return what is stored."""
+        return dict(self.data)
+
+    def describe(self) -> str:
+        """Return that it cannot be read, and its kind."""
+        return f"{self.data.get('kind')}, which cannot be read here"
+
+
+Fields = dict[str, Any]
+
+
+def _read(fields: Fields) -> Fields:
+    """Return the fields of a trigger as its class takes them."""
+    for name in ("url", "secret"):
+        if name in fields:
+            fields[name] = address_from_json(fields[name])
+    for name in ("every", "within"):
+        if name in fields:
+            fields[name] = timedelta(seconds=fields[name])
+    return fields
+
+
+_KINDS: Mapping[object, Callable[..., Trigger]] = {
+    each.kind: each
+    for each in (
+        MessageQueueTrigger,
+        FileTrigger,
+        DeltaTableTrigger,
+        IcebergTableTrigger,
+        SQLTrigger,
+        ClassTrigger,
+        WebhookTrigger,
+    )
+}
+
+
+def trigger_from_json(data: Mapping[str, object]) -> Trigger:
+    """Return the trigger that `as_json` wrote.
+
+    Raises:
+        InvalidWatcher: it has a kind or an option that this version does not know, or an option that cannot work.
+    """
+    kind, given = data.get("kind"), {name: value for name, value in data.items() if name != "kind"}
+    if kind not in _KINDS:
+        raise InvalidWatcher(f"a stored watcher has the unknown kind {kind!r}", fix="Update assetflow", rule="10.1")
+    try:
+        return _KINDS[kind](**_read(cast(Fields, given)))
+    except (TypeError, KeyError) as error:
+        raise InvalidWatcher(f"a stored watcher cannot be read: {error}", fix="Update assetflow") from error
+
+
+def stored_trigger(data: Mapping[str, object]) -> Trigger:
+    """Return the trigger that `as_json` wrote, or an `UnreadableTrigger` that says why it cannot be read."""
+    try:
+        return trigger_from_json(data)
+    except InvalidWatcher as error:
+        return UnreadableTrigger(data, error)
+
 
 _FIX = 'Write AssetWatcher("orders-queue", MessageQueueTrigger("amqp://mq.internal", queue="orders"))'
 

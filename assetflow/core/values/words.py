@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from urllib.parse import quote
+from uuid import UUID
 
 SHOWN = 5
 
@@ -53,3 +57,93 @@ def joined(parts: Sequence[str], word: str = "and") -> str:
     if len(parts) < 2:
         return "".join(parts)
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+_LENGTH = 8
+_HEX = 32
+_START = re.compile(r"[0-9a-f]{8,31}")
+
+
+@dataclass(frozen=True)
+class IdStart:
+    """The beginning of an id, of at least eight characters.
+
+    Attributes:
+        text: the beginning, without hyphens, in small letters.
+    """
+
+    text: str
+
+    @classmethod
+    def of(cls, text: str) -> IdStart | None:
+        """Return the beginning that a text is, or `None` for another text."""
+        plain = text.replace("-", "").lower()
+        return cls(plain) if _START.fullmatch(plain) else None
+
+    @property
+    def first(self) -> UUID:
+        """The smallest id that begins so."""
+        return UUID(self.text.ljust(_HEX, "0"))
+
+    @property
+    def last(self) -> UUID:
+        """The largest id that begins so."""
+        return UUID(self.text.ljust(_HEX, "f"))
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def short(number: UUID) -> str:
+    """Return the first characters of an id."""
+    return str(number)[:_LENGTH]
+
+
+def shown(text: object, *, keep: str = "") -> str:
+    """Return a text with its control characters as escapes, such as `\\x1b`.
+
+    Parameters:
+        text: the text, or an object whose `str` is shown.
+        keep: characters that stay as they are, such as line breaks.
+    """
+    written = str(text)
+    if written.isprintable():
+        return written
+    return "".join(each if each in keep else _visible(each) for each in written)
+
+
+def _visible(character: str) -> str:
+    # What changes the direction of text, or cannot be seen, is not printable to Python.
+    if character.isprintable():
+        return character
+    if character in "\n\r\t":
+        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def asset_path(uri: str) -> str:
+    """Return the path of an asset's page."""
+    return f"/asset?asset={quote(uri, safe='')}"
+
+
+def event_path(event: UUID) -> str:
+    """Return the path of an event's page."""
+    return f"/events/{event}"
+
+
+def consumer_path(name: str) -> str:
+    """Return the path of a consumer's page.
+
+    Parameters:
+        name: `flow/deployment`.
+    """
+    flow, _, deployment = name.partition("/")
+    return f"/consumers/{quote(flow, safe='')}/{quote(deployment, safe='')}"
+
+
+def run_path(flow_run: UUID) -> str:
+    """Return the path of a flow run's page."""
+    return f"/runs/{flow_run}"

@@ -13,7 +13,7 @@ from assetflow.core.json_data import fit_text
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.posted_events import event_by_hand
 from assetflow.core.values.triggers import FileTrigger
-from assetflow.core.visible import shown
+from assetflow.core.values.words import shown
 from assetflow.core.watchers.intake import CursorStep, RefusedChange, Watched, WatcherIntake
 from assetflow.errors import AssetflowError, InvalidEvent
 

@@ -15,10 +15,9 @@ from assetflow.core.json_data import fit_text
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.posted_events import event_by_hand
-from assetflow.core.visible import shown
+from assetflow.core.values.triggers import NOT_THERE, Reading, last_name, value_at
+from assetflow.core.values.words import shown
 from assetflow.core.watchers.intake import Note, RefusedChange, Watched, WatcherIntake
-from assetflow.core.watchers.paths import MISSING, last_name, value_at
-from assetflow.core.watchers.reading import Reading
 from assetflow.errors import AssetflowError, InvalidEvent, TooLarge
 
 MOST_BYTES = 1_000_000
@@ -166,7 +165,7 @@ def _text(body: bytes) -> object:
 
 def _at(data: object, path: str) -> object:
     value = value_at(data, path)
-    if value is MISSING:
+    if value is NOT_THERE:
         raise InvalidEvent(f"the message has no {path}", rule="10.2")
     return value
 

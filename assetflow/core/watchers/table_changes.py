@@ -3,13 +3,115 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any, cast
+from uuid import UUID, uuid5
 
-from assetflow.core.watchers.changes import Change
+from assetflow.core.json_data import fit_text
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.words import shown
+from assetflow.core.watchers.intake import CursorStep, RefusedChange, Watched, WatcherIntake
+from assetflow.errors import AssetflowError
+
+# The one item of a cursor that is a single value.
+CURSOR = "cursor"
+_NAMESPACE = UUID("5b8c3a0e-2f35-5f0b-9a55-60c1f2c5d8aa")
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something outside that has changed: an update.
+
+    >>> from assetflow.watchers import Change
+    >>> class Mails:
+    ...     async def watch(self, cursor):
+    ...         for number in range((cursor or 0) + 1, 4):
+    ...             yield Change(id=str(number), extra={"subject": f"mail {number}"}, cursor=number)
+
+    Contract 10.2, 10.4.
+
+    Attributes:
+        id: what tells this change from all others of its source; the same change has the same id whenever it is found.
+        extra: the extra of the update.
+        partition_key: the partition key of the update.
+        occurred: when it happened, with a time zone; `None` for now.
+        label: what people call the change: "version 17". By default its id.
+        cursor: where the watcher begins after this change, as JSON; `None` for where it began before.
+    """
+
+    id: str
+    extra: Mapping[str, object] = field(default_factory=dict[str, object])
+    partition_key: str | None = None
+    occurred: datetime | None = None
+    label: str = ""
+    cursor: object = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """The findings of a look.
+
+    Attributes:
+        changes: oldest first.
+        cursor: where the next look begins, as JSON.
+        is_all: False if there is more to be found at once.
+    """
+
+    changes: Sequence[Change]
+    cursor: object
+    is_all: bool = True
+
+
+def intake_of(found: Found, watched: Watched, source: str, label: str, now: datetime) -> WatcherIntake:
+    """Return what becomes of changes: one recording for each, and the cursor.
+
+    Parameters:
+        source: what was looked at, without user and password; ids follow from it (contract 10.2).
+        label: what people call it: "Delta table s3://lake/orders".
+    """
+    intake = WatcherIntake(source, cursor=CursorStep(watched.name, {CURSOR: found.cursor}))
+    for change in found.changes:
+        try:
+            events = _events(change, watched, source, label, now)
+        except AssetflowError as error:
+            intake.refused.append(_refused(change, watched, source, label, error))
+            continue
+        intake.recordings.append(Recording(_id("change", source, change.id), tuple(events)))
+        intake.makers.update({event.id: (watched.name,) for event in events})
+    return intake
+
+
+def _events(change: Change, watched: Watched, source: str, label: str, now: datetime) -> list[AssetEvent]:
+    return [
+        event_by_hand(
+            asset,
+            id=_id("update", source, change.id, asset.uri, change.partition_key or ""),
+            occurred=change.occurred or now,
+            origin=Origin("watcher", by=_by(change, label)),
+            extra=change.extra,
+            partition_key=change.partition_key,
+        )
+        for asset in watched.assets
+    ]
+
+
+def _refused(change: Change, watched: Watched, source: str, label: str, error: AssetflowError) -> RefusedChange:
+    payload = {"change": _by(change, label), "partition_key": change.partition_key, "extra": dict(change.extra)}
+    number = _id("refused", source, change.id, watched.name)
+    return RefusedChange(number, payload, shown(error), (watched.name,), error.rule)
+
+
+def _by(change: Change, label: str) -> str:
+    return fit_text(f"{label}, {change.label or change.id}")
+
+
+def _id(*parts: str) -> UUID:
+    return uuid5(_NAMESPACE, fit_text("|".join(parts)))
+
 
 Json = Mapping[str, Any]
 
@@ -126,3 +228,96 @@ def _number(value: object) -> int | None:
 def _moment(info: Json) -> datetime | None:
     milliseconds = _number(info.get("timestamp"))
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+# Snapshots that are recorded together at most.
+AT_ONCE = 100
+_COUNTS = {"rows_added": "added-records", "rows_deleted": "deleted-records"}
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A snapshot, as a table's metadata have it.
+
+    Attributes:
+        parent: the id of the snapshot before; `None` for the first.
+        milliseconds: when it was made, since 1970.
+        summary: what its writer says of it.
+    """
+
+    id: int
+    parent: int | None
+    milliseconds: int
+    operation: str
+    summary: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def changes_rows(self) -> bool:
+        """False for a compaction, and for an append of nothing."""
+        if self.operation == "replace":
+            return False
+        return self.operation != "append" or "total-records" not in self.summary or "added-records" in self.summary
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table's metadata.
+
+    Attributes:
+        id: the table's own id; one that is made anew has another.
+        current: the id of the current snapshot; `None` for a table that was never written.
+    """
+
+    id: str
+    snapshots: Sequence[Snapshot]
+    current: int | None
+
+
+def first(table: Table) -> Found:
+    """Return what a new watcher finds. Contract 10.4."""
+    if table.current is None:
+        return Found((), cursor_at(None))
+    return Found((_whole("existing", table, table.current, {}),), cursor_at(table.current))
+
+
+def since(table: Table, cursor: int | None) -> Found:
+    """Return the snapshots after that of the cursor, or one update if some are missing. Contract 10.6.
+
+    Parameters:
+        cursor: the id of a snapshot; `None` if the table was not written yet, or was not there.
+    """
+    if table.current is None or table.current == cursor:
+        return Found((), cursor_at(table.current))
+    known = {each.id: each for each in table.snapshots}
+    new: list[Snapshot] = []
+    at: int | None = table.current
+    while at is not None and at != cursor and at in known:
+        new.append(known[at])
+        at = known[at].parent
+    if at != cursor:
+        return Found((_whole("gap", table, table.current, {"gap": True}),), cursor_at(table.current))
+    new = new[::-1][:AT_ONCE]
+    changes = [_change(each, table) for each in new if each.changes_rows]
+    return Found(changes, cursor_at(new[-1].id), is_all=new[-1].id == table.current)
+
+
+def cursor_at(snapshot: int | None) -> dict[str, object]:
+    """Return the cursor at a snapshot."""
+    return {"snapshot": snapshot}
+
+
+def _whole(why: str, table: Table, current: int, extra: Mapping[str, object]) -> Change:
+    """Return the update that stands for all that is in the table now."""
+    return Change(f"{why}|{table.id}|{current}", {"version": current, **extra}, None, None, _label(current))
+
+
+def _change(snapshot: Snapshot, table: Table) -> Change:
+    told = {name: snapshot.summary.get(word, "") for name, word in _COUNTS.items()}
+    rows = {name: int(number) for name, number in told.items() if number.isdecimal()}
+    extra = {"version": snapshot.id, "operation": snapshot.operation, **rows}
+    at = datetime.fromtimestamp(snapshot.milliseconds / 1000, UTC)
+    return Change(f"{table.id}|{snapshot.id}", extra, None, at, _label(snapshot.id))
+
+
+def _label(snapshot: int) -> str:
+    return f"snapshot {snapshot}"

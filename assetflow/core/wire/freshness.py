@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from assetflow.core.condition_tree import Token
-from assetflow.core.freshness.causes import Cause
-from assetflow.core.freshness.data_flow import Output
 from assetflow.core.freshness.records import Asked, Reads
 from assetflow.core.partitions import PartitionMapper, mapper_from_json
 from assetflow.core.values.assets import Asset, AssetRef
-from assetflow.core.values.keeping import Keeping
+from assetflow.core.values.conditions import Token
+from assetflow.core.values.keeping import Cause, Keeping, Output
 from assetflow.core.wire.conditions import node_from_json, node_to_json
 from assetflow.errors import InvalidSchedule
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from uuid import UUID
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.freshness.graph import DataGraph, FlowNode
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import Leaf, Token
 from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.watchers import AssetWatcher
 from assetflow.core.wire import FlowDeclaration
+from assetflow.core.wire.deployments import Deployed
+from assetflow.errors import NameTaken
 
 _LAZY = "is Lazy and never runs: no asset that it or a flow below it makes has a FreshnessPolicy"
 _EAGER = "is Eager and reads nothing: it runs once, and after new code. Name inlets, or give it a timetable"
@@ -61,3 +66,122 @@ def _is_pulled(graph: DataGraph, lazy: FlowNode) -> bool:
     below = (node for number in graph.below([lazy.id]) if (node := graph.find(number)) is not None)
     keeping = (node for node in below if node.keeping is not None and not node.is_partitioned)
     return any(graph.policy(uri) is not None for node in keeping for uri in node.outputs)
+
+
+MOST = 20
+
+Node = str | Token
+
+
+@dataclass(frozen=True)
+class Cycle:
+    """A path from a consumer back to itself: consumers and assets in turn, the first consumer at both ends."""
+
+    path: tuple[Node, ...]
+
+    def __str__(self) -> str:
+        nodes = " → ".join(node.value if isinstance(node, Token) else node for node in self.path)
+        return f"{self.path[0]!r} is scheduled on what its own runs lead to: {nodes}"
+
+
+def find_cycles(declarations: Mapping[str, FlowDeclaration]) -> list[Cycle]:
+    """Return the cycles among consumers, at most 20.
+
+    Parameters:
+        declarations: the declarations of flows, by the name of the consumer.
+    """
+    # From each node to its predecessors: a consumer's are the assets of its schedule, an asset's are its producers.
+    before: dict[Node, dict[Node, None]] = {}
+    uris = _uris_of_names(declarations.values())
+    for name, declaration in sorted(declarations.items()):
+        before[name] = {_resolved(leaf, uris): None for leaf in _leaves(declaration)}
+        for outlet in declaration.produces:
+            before.setdefault(_resolved(outlet, uris), {})[name] = None
+    found: list[Cycle] = []
+    while len(found) < MOST and (nodes := _one_cycle(before)):
+        path = _from_first_consumer(nodes)
+        found.append(Cycle(path))
+        # Break this cycle, so that the search finds the next one.
+        before[path[-1]].pop(path[-2])
+    return found
+
+
+def _leaves(declaration: FlowDeclaration) -> Iterable[Leaf]:
+    condition = declaration.options.schedule.condition
+    return () if condition is None else condition.leaves
+
+
+def _one_cycle(before: Mapping[Node, Iterable[Node]]) -> list[Node] | None:
+    """Return the nodes of a cycle, the first one at both ends, or `None`."""
+    try:
+        TopologicalSorter(before).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return None
+
+
+def _from_first_consumer(nodes: list[Node]) -> tuple[Node, ...]:
+    ring = nodes[:-1]
+    first = min(node for node in ring if isinstance(node, str))
+    start = ring.index(first)
+    return (*ring[start:], *ring[:start], first)
+
+
+def _resolved(leaf: Leaf, uris: Mapping[str, str]) -> Token:
+    token = leaf.token
+    return Token("uri", uris[token.value]) if token.kind == "name" and token.value in uris else token
+
+
+def _uris_of_names(declarations: Iterable[FlowDeclaration]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for declaration in declarations:
+        condition = declaration.options.schedule.condition
+        for leaf in (*(() if condition is None else condition.leaves), *declaration.produces, *declaration.reads):
+            if isinstance(leaf, Asset):
+                found.setdefault(leaf.name, leaf.uri)
+    return found
+
+
+class WatcherNames:
+    """The names of watchers of all deployments.
+
+    Parameters:
+        deployed: the deployments, by id, as they are now.
+
+    Attributes:
+        conflicts: the deployments that give a name to another trigger than others do.
+    """
+
+    def __init__(self, deployed: Mapping[UUID, Deployed]) -> None:
+        self._deployed = deployed
+        self.conflicts: set[UUID] = set()
+
+    def check(self, deployed: Deployed) -> NameTaken | None:
+        """Return the error if another deployment gives the name of a watcher to another trigger."""
+        mine = {each.name: each for each in _watchers_of(deployed)}
+        self.conflicts.discard(deployed.id)
+        if not mine:
+            return None
+        for other in self._deployed.values():
+            if other.id == deployed.id or other.id in self.conflicts:
+                continue
+            for theirs in _watchers_of(other):
+                if theirs.name in mine and mine[theirs.name].trigger != theirs.trigger:
+                    self.conflicts.add(deployed.id)
+                    return _name_taken(deployed, mine[theirs.name], other, theirs)
+        return None
+
+
+def _name_taken(deployed: Deployed, mine: AssetWatcher, other: Deployed, theirs: AssetWatcher) -> NameTaken:
+    return NameTaken(
+        f"the watcher {mine.name!r} is {theirs.trigger.describe()} in {other.where}, and "
+        f"{mine.trigger.describe()} here",
+        where=deployed.where,
+        fix="Give one of them another name, or deploy both with the same trigger",
+        rule="10.1",
+    )
+
+
+def _watchers_of(deployed: Deployed) -> Iterable[AssetWatcher]:
+    assets = () if deployed.declaration is None else deployed.declaration.assets
+    return (watcher for asset in assets for watcher in asset.watchers)

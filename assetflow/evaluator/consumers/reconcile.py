@@ -15,7 +15,7 @@ from uuid import UUID
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.wire.deployments import Deployed, ShownAutomation
 from assetflow.errors import AssetflowError, LedgerError
-from assetflow.evaluator.consumers.cycles import Cycle
+from assetflow.evaluator.consumers.checks import Cycle
 from assetflow.evaluator.ports import AutomationBoard, ConsumerLedger, KnownConsumer
 
 logger = logging.getLogger("assetflow.evaluator")

@@ -8,18 +8,143 @@ Prefect stores events late), and a full one of seven days after the start. Readi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from logging import Logger
 
 from assetflow.evaluator.health import Health, heard, logger
 from assetflow.evaluator.incoming.inbox import Inbox
-from assetflow.evaluator.incoming.late_events import LateEvents
-from assetflow.evaluator.incoming.log_reading import Entry, logged_progress, merge
 from assetflow.evaluator.ports import EvaluatorLedger, RecordingLog, UpdateLog
 from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED
 from assetflow.prefect_io.recordings import created
+
+MINUTES = 15
+SPAN = timedelta(minutes=MINUTES)
+DAY = timedelta(days=1)
+# The wide sweep reads younger events every minute.
+YOUNG = timedelta(minutes=5)
+# The largest share of the time in which Prefect counts.
+SHARE = 0.02
+
+Span = tuple[datetime, datetime]
+
+
+class LateEvents:
+    """The spans of Prefect's event log that have grown since they were read.
+
+    Parameters:
+        clock: returns seconds, to measure how long Prefect takes to count.
+    """
+
+    def __init__(self, events: UpdateLog, names: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
+        self._events = events
+        self._names = names
+        self._clock = clock
+        self._days: dict[Span, int] = {}
+        self._spans: dict[datetime, int] = {}
+        self._seen: tuple[dict[Span, int], dict[datetime, int]] = ({}, {})
+        self._took = 0.0
+
+    async def look(self, since: datetime, now: datetime) -> Sequence[Span]:
+        """Return the spans that hold more events than when they were read. Call `mark_read` when they are read again.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        started = self._clock()
+        first = _start_of(SPAN, since)
+        days: dict[Span, int] = {}
+        spans = {start: number for start, number in self._spans.items() if start >= first}
+        for day in _days(first, _start_of(SPAN, now - YOUNG)):
+            days[day] = await self._events.number(*day, self._names)
+            if days[day] != self._days.get(day):
+                spans |= await self._events.counted(*day, self._names, MINUTES)
+        self._seen = days, spans
+        self._took = self._clock() - started
+        grown = (start for start, number in spans.items() if number > self._spans.get(start, 0))
+        return [(start, start + SPAN) for start in sorted(grown)]
+
+    def mark_read(self) -> None:
+        """Note that everything that the last look found is read."""
+        self._days, self._spans = self._seen
+
+    def pause(self, least: float) -> float:
+        """Return the seconds until the next look: at least `least`, more if Prefect counts slowly."""
+        return max(least, self._took / SHARE)
+
+
+def _days(first: datetime, end: datetime) -> Iterator[Span]:
+    """Yield the days from `first` to `end`; the first and the last one may be parts of days."""
+    while first < end:
+        following = min(end, _start_of(DAY, first) + DAY)
+        yield first, following
+        first = following
+
+
+def _start_of(span: timedelta, moment: datetime) -> datetime:
+    moment = moment.astimezone(UTC)
+    return moment - (moment - datetime.min.replace(tzinfo=UTC)) % span
+
+
+LOG_EVERY = 10.0
+
+# The time of an entry, and the function that hands it over to the inbox.
+Entry = tuple[datetime, Callable[[], None]]
+
+
+async def merge(*logs: AsyncIterator[Entry]) -> AsyncGenerator[Entry]:
+    """Yield the entries of all logs, oldest first, without reading ahead. Each log is in the order of time itself."""
+    waiting: list[tuple[Entry, AsyncIterator[Entry]]] = []
+    for log in logs:
+        await _read_next(waiting, log)
+    while waiting:
+        first = min(waiting, key=lambda each: each[0][0])
+        waiting.remove(first)
+        entry, log = first
+        yield entry
+        await _read_next(waiting, log)
+
+
+async def _read_next(waiting: list[tuple[Entry, AsyncIterator[Entry]]], log: AsyncIterator[Entry]) -> None:
+    async for entry in log:
+        waiting.append((entry, log))
+        return
+
+
+@dataclass
+class Progress:
+    """The number of entries that were read, and the time of the last one."""
+
+    read: int = 0
+    upto: datetime | None = None
+
+    def advance(self, moment: datetime) -> None:
+        """Count one more entry, of this time."""
+        self.read += 1
+        self.upto = moment
+
+
+@asynccontextmanager
+async def logged_progress(logger: Logger, every: float = LOG_EVERY) -> AsyncGenerator[Progress]:
+    """Log the progress of a reading every few seconds; a reading that ends sooner is not logged."""
+    progress = Progress()
+    logging = asyncio.create_task(_log(logger, progress, every))
+    try:
+        yield progress
+    finally:
+        logging.cancel()
+
+
+async def _log(logger: Logger, progress: Progress, every: float) -> None:
+    while True:
+        await asyncio.sleep(every)
+        upto = "" if progress.upto is None else f", up to {progress.upto:%Y-%m-%d %H:%M:%S} UTC"
+        logger.info("reading Prefect's logs: entries read so far: %d%s", progress.read, upto)
+
 
 UPDATES = (ASSET_UPDATED, MATERIALIZATION_SUCCEEDED)
 OLDER = "reading Prefect's older events"

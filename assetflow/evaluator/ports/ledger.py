@@ -10,12 +10,11 @@ from uuid import UUID
 
 from assetflow.core.explain import DecisionExplanation
 from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange
-from assetflow.core.refused_deployments import RefusedDeployment
-from assetflow.core.run_changes import RunEnd, RunGoingOn
+from assetflow.core.rules.runs import RunEnd, RunGoingOn
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import Recording
-from assetflow.core.wire.deployments import Deployed
-from assetflow.evaluator.ports.values import (
+from assetflow.core.wire.deployments import Deployed, RefusedDeployment
+from assetflow.evaluator.ports.prefect import (
     Json,
     KnownConsumer,
     Launch,

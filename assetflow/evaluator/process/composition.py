@@ -13,32 +13,27 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from assetflow.core.run_changes import RunChange
+from assetflow.core.rules.runs import RunChange
 from assetflow.errors import InvalidCall, PrefectUnreachable
 from assetflow.evaluator.consumers.registry import SECONDS_BETWEEN_LOOKS, Registry
 from assetflow.evaluator.health import keep_going, logger
 from assetflow.evaluator.incoming.catch_up import UPDATES
 from assetflow.evaluator.ports import ConsumerLedger, Json, Launch, Prefect, PrefectDeployments
+from assetflow.evaluator.process.binding import Binding
 from assetflow.evaluator.process.evaluator import Evaluator, Options, utc_now
-from assetflow.evaluator.process.handing_over import Binding
 from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.evaluator.process.prune import CURSOR as PRUNED
 from assetflow.evaluator.process.rebuild import Rebuild
 from assetflow.listeners import load_listeners
 from assetflow.prefect_io.automations import Automations
-from assetflow.prefect_io.deadline_events import deadline_missed
-from assetflow.prefect_io.decision_events import decision_made
 from assetflow.prefect_io.deployments import Deployments
-from assetflow.prefect_io.event_log import EventLog
-from assetflow.prefect_io.flow_runs import FlowRuns
-from assetflow.prefect_io.logs import ArtifactLog
-from assetflow.prefect_io.open_runs import OpenRuns, run_change
-from assetflow.prefect_io.own_events import freshness_changed
-from assetflow.prefect_io.past_runs import past_decisions
+from assetflow.prefect_io.flow_runs import FlowRuns, TimeRuns
+from assetflow.prefect_io.logs import ArtifactLog, EventLog
+from assetflow.prefect_io.open_runs import OpenRuns, past_decisions, run_change
+from assetflow.prefect_io.own_events import deadline_missed, decision_made, freshness_changed
 from assetflow.prefect_io.rest import PrefectApi, patiently, prefect_api
 from assetflow.prefect_io.run_notes import RunNotes
-from assetflow.prefect_io.time_runs import TimeRuns
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.settings import get_settings
 

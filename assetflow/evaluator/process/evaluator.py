@@ -18,12 +18,11 @@ from assetflow.evaluator.health import Health, keep_going, one_reason
 from assetflow.evaluator.incoming.catch_up import OLDER, CatchUp, Sweeps
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.ports import ConsumerRegistry, Launch, Ledger, Prefect
-from assetflow.evaluator.process.held_up import HeldUpWriter
+from assetflow.evaluator.process.leadership import HeldUpWriter
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.evaluator.process.rebuild import Rebuild
-from assetflow.evaluator.runs.announce import Announcer
 from assetflow.evaluator.runs.launch import Launcher
-from assetflow.evaluator.runs.notes import NoteWriter
+from assetflow.evaluator.runs.notes import Announcer, NoteWriter
 from assetflow.evaluator.runs.watch import RunWatch
 from assetflow.listeners import RunCreated
 from assetflow.settings import get_settings

@@ -7,13 +7,19 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
+from assetflow.core.values.words import iso
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
 from assetflow.evaluator.health import Health, logger
+from assetflow.evaluator.ports import EvaluatorLedger
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease import LEASE_SECONDS, Role
+from assetflow.ledger.read.judging import HELD_UP
+from assetflow.ledger.read.reader import Reader
 
 LOOK_EVERY = 0.25
 SHOW_EVERY = 2.0
@@ -115,3 +121,48 @@ class Leadership:
 
     async def _call(self, function: Callable[..., Any], *given: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._thread, partial(function, *given))
+
+
+STORE_EVERY = 2.0
+
+
+@dataclass(frozen=True)
+class HeldUp:
+    """Something that the evaluator cannot do now, since when, and why."""
+
+    name: str
+    since: datetime
+    reason: str
+
+
+class HeldUpWriter:
+    """Writes to the ledger what the evaluator cannot do, whenever that changes."""
+
+    def __init__(self, ledger: EvaluatorLedger, health: Health) -> None:
+        self._ledger = ledger
+        self._health = health
+
+    async def run(self) -> None:
+        """Write until cancelled. Replace first what an earlier evaluator wrote.
+
+        Raises:
+            LedgerError: call it again.
+        """
+        written: list[dict[str, Any]] | None = None
+        while True:
+            self._health.up("reporting what is held up")
+            now = [asdict(each) | {"since": iso(each.since)} for each in self._found()]
+            if now != written:
+                await self._ledger.write_held_up(now)
+                written = now
+            await asyncio.sleep(STORE_EVERY)
+
+    def _found(self) -> list[HeldUp]:
+        since = self._health.since
+        return [HeldUp(name, since[name], reason) for name, reason in self._health.troubles.items()]
+
+
+def held_up(reader: Reader) -> list[HeldUp]:
+    """Return what the evaluator could not do when it last wrote to the ledger."""
+    kept = cast("list[dict[str, str]]", reader.cursor(HELD_UP) or [])
+    return [HeldUp(each["name"], datetime.fromisoformat(each["since"]), each["reason"]) for each in kept]

@@ -19,13 +19,12 @@ from uuid import UUID, uuid4
 
 from assetflow.core.explain import DecisionExplanation
 from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange
-from assetflow.core.refused_deployments import CURSOR as REFUSED_DEPLOYMENTS
-from assetflow.core.refused_deployments import NOTES, RefusedDeployment
 from assetflow.core.rules.adoption import Decided
-from assetflow.core.run_changes import RunEnd, RunGoingOn
+from assetflow.core.rules.runs import RunEnd, RunGoingOn
 from assetflow.core.values.consumers import Automation, Consumer
 from assetflow.core.values.events import Recording
-from assetflow.core.wire.deployments import Deployed
+from assetflow.core.wire.deployments import CURSOR as REFUSED_DEPLOYMENTS
+from assetflow.core.wire.deployments import NOTES, Deployed, RefusedDeployment
 from assetflow.errors import UnknownEvent
 from assetflow.evaluator.ports import (
     Json,

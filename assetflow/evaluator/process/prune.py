@@ -20,8 +20,7 @@ from assetflow.evaluator.process import binding
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
 from assetflow.ledger.read.reader import Reader
-from assetflow.prefect_io.logs import decision_of
-from assetflow.prefect_io.old_artifacts import Kind, OldArtifacts
+from assetflow.prefect_io.logs import Kind, OldArtifacts, decision_of
 from assetflow.prefect_io.recordings import recording_from_artifact
 from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
 

@@ -16,14 +16,13 @@ from assetflow.core.values.words import count
 from assetflow.errors import AssetflowError
 from assetflow.evaluator.incoming.catch_up import AHEAD, UPDATES, Sweeps
 from assetflow.evaluator.liveness import downtime, failing_words, is_silent, not_watching
-from assetflow.evaluator.process.held_up import HeldUp, held_up
-from assetflow.ledger.lease.standby import Evaluators
+from assetflow.evaluator.process.leadership import HeldUp, held_up
+from assetflow.ledger.lease import Evaluators
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import NO_WATCHERS, ConsumerFilter, WatchingStatus
 from assetflow.prefect_io.answers import unreadable
-from assetflow.prefect_io.event_log import EventLog
-from assetflow.prefect_io.logs import ArtifactLog
-from assetflow.prefect_io.not_started import not_started
+from assetflow.prefect_io.logs import ArtifactLog, EventLog
+from assetflow.prefect_io.open_runs import not_started
 from assetflow.prefect_io.recordings import created, ids_in_artifact, part_of_recording
 from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
 

@@ -24,7 +24,7 @@ from uuid import UUID
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 
 from assetflow.core.values.consumers import Decision
-from assetflow.core.visible import shown
+from assetflow.core.values.words import shown
 from assetflow.core.wire import RunContext, events_to_text
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable, Unsendable

@@ -12,9 +12,9 @@ from collections.abc import Awaitable, Callable
 from uuid import UUID
 
 from assetflow.crash_points import reach
-from assetflow.errors import LedgerError, PrefectRefused, PrefectUnreachable
+from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.health import Health, heard
-from assetflow.evaluator.ports import EvaluatorLedger, NoteBoard, RunWithoutNote
+from assetflow.evaluator.ports import EvaluatorLedger, Json, Launch, NoteBoard, RunWithoutNote, UpdateLog
 
 logger = logging.getLogger("assetflow.evaluator")
 
@@ -85,3 +85,38 @@ class NoteWriter:
             logger.warning("%s: no note on the page of run %s: %s", missing.consumer, missing.flow_run, error)
         except Exception:
             logger.exception("%s: the note of run %s could not be written", missing.consumer, missing.flow_run)
+
+
+LARGEST_BATCH = 50
+LONGEST_QUEUE = 5_000
+
+
+class Announcer:
+    """Publishes the events of launched decisions, in batches.
+
+    Parameters:
+        to_event: returns the event that announces a decision and its run.
+    """
+
+    def __init__(self, events: UpdateLog, to_event: Callable[[Launch, UUID], Json]) -> None:
+        self._events = events
+        self._to_event = to_event
+        self._queue: asyncio.Queue[Json] = asyncio.Queue(LONGEST_QUEUE)
+
+    def announce(self, launch: Launch, flow_run: UUID) -> None:
+        """Queue the event of a launched decision."""
+        try:
+            self._queue.put_nowait(self._to_event(launch, flow_run))
+        except asyncio.QueueFull:
+            logger.debug("decision %s is not announced: too many are queued", launch.decision.id)
+
+    async def run(self) -> None:
+        """Publish what is queued, until cancelled."""
+        while True:
+            batch = [await self._queue.get()]
+            while len(batch) < LARGEST_BATCH and not self._queue.empty():
+                batch.append(self._queue.get_nowait())
+            try:
+                await self._events.publish(batch)
+            except AssetflowError as error:
+                logger.debug("%d decisions are not announced: %s", len(batch), error)

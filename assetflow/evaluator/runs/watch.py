@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from assetflow.core.run_changes import RunChange, RunEnd
+from assetflow.core.rules.runs import RunChange, RunEnd
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ports import EvaluatorLedger, RunMaker, RunsGoingOn
 

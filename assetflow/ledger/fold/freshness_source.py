@@ -5,32 +5,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import Select, and_, bindparam, exists, func, literal_column, or_, select
+from sqlalchemy import Connection, Select, and_, bindparam, exists, func, literal_column, or_, select
 
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
 from assetflow.core.freshness.records import FlowRecord, Item, ItemUpdate, Moment, Row, Run, Target, TargetRecord
+from assetflow.core.freshness.state import FreshnessSource
 from assetflow.core.freshness.state.policies import PolicyRecord
-from assetflow.core.freshness.state.runs import REMEMBERED
-from assetflow.ledger.fold.backfill_source import HAS_BACKFILLS, BackfillTables
+from assetflow.core.freshness.state.targets import REMEMBERED, Backfill, BackfillItem
 from assetflow.ledger.fold.freshness_rows import (
+    BACKFILL_COLUMNS,
+    POLICY_KEY,
+    POLICY_VALUES,
     RUN_KEY,
     RUN_VALUES,
+    STEP_COLUMNS,
     TARGET_PLACE,
     TARGET_VALUES,
     VERSION_COLUMNS,
+    backfill_from_row,
     flow_from_json,
+    policy_from_row,
     run_from_row,
+    step_from_row,
     target_from_row,
     update_from_row,
 )
-from assetflow.ledger.fold.policy_rows import POLICY_KEY, POLICY_VALUES, policy_from_row
-from assetflow.ledger.fold.tracking import track
+from assetflow.ledger.fold.freshness_writing import track
 from assetflow.ledger.sql.freshness_tables import (
+    BACKFILL,
+    BACKFILL_EDGE,
+    BACKFILL_TARGET,
     DATA_FLOW,
     ITEM,
     ITEM_VERSION,
@@ -46,6 +55,78 @@ from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row, key_f
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, NO_KEY
 
 PAGE = 100
+
+_T, _E = BACKFILL_TARGET.c, BACKFILL_EDGE.c
+IS_LIVE = and_(BACKFILL.c.begun.is_not(None), BACKFILL.c.ended.is_(None))
+HAS_BACKFILLS = exists(select(BACKFILL.c.number).where(IS_LIVE))
+_LIVE = select(*BACKFILL_COLUMNS).where(IS_LIVE).order_by(BACKFILL.c.number)
+_OF_TARGET = (
+    select(*BACKFILL_COLUMNS)
+    .join(BACKFILL_TARGET, _T.backfill == BACKFILL.c.number)
+    .where(BACKFILL.c.begun.is_not(None), _T.consumer == bindparam("consumer"), _T.target_key == bindparam("key"))
+)
+_STEPS = select(*STEP_COLUMNS).where(_T.backfill == bindparam("backfill"))
+_STEP = _STEPS.where(_T.consumer == bindparam("consumer"), _T.target_key == bindparam("key"))
+_READY = (
+    _STEPS.where(_T.state == literal_column("'todo'"), _T.waits == literal_column("0"), _T.place > bindparam("after"))
+    .order_by(_T.place)
+    .limit(PAGE)
+)
+_BELOW = (
+    select(*STEP_COLUMNS)
+    .join(BACKFILL_EDGE, and_(_E.backfill == _T.backfill, _E.below == _T.place))
+    .where(_E.backfill == bindparam("backfill"), in_values(_E.above, "places"))
+    .distinct()
+)
+_OF_CONSUMER = _STEPS.where(
+    _T.consumer == bindparam("consumer"), _T.state.in_([literal_column("'todo'"), literal_column("'asked'")])
+)
+_TAKEN_OFF = _STEPS.where(_T.state.in_([literal_column("'failed'"), literal_column("'removed'")]))
+
+
+class BackfillTables(FreshnessSource):
+    """Reads backfills and their targets from the tables.
+
+    Parameters:
+        connection: returns the connection of the current transaction.
+    """
+
+    def __init__(self, connection: Callable[[], Connection]) -> None:
+        self._connection = connection
+
+    def backfills(self) -> Iterable[Backfill]:
+        return [backfill_from_row(row) for row in self._connection().execute(_LIVE)]
+
+    def backfills_of(self, target: Target) -> Iterable[Backfill]:
+        of = {"consumer": target.consumer, "key": key_to_column(target.key)}
+        return [backfill_from_row(row) for row in self._connection().execute(_OF_TARGET, of)]
+
+    def step(self, backfill: int, target: Target) -> BackfillItem | None:
+        found = self._steps(_STEP, backfill, consumer=target.consumer, key=key_to_column(target.key))
+        return found[0] if found else None
+
+    def ready_steps(self, backfill: int) -> Iterator[BackfillItem]:
+        after = -1
+        while page := self._steps(_READY, backfill, after=after):
+            yield from page
+            after = page[-1].place
+            if len(page) < PAGE:
+                return
+
+    def steps_below(self, backfill: int, places: Collection[int]) -> Iterable[BackfillItem]:
+        return self._steps(_BELOW, backfill, places=list(places)) if places else ()
+
+    def steps_of(self, backfill: int, consumer: int) -> Iterable[BackfillItem]:
+        return self._steps(_OF_CONSUMER, backfill, consumer=consumer)
+
+    def steps_taken_off(self, backfill: int) -> Iterable[BackfillItem]:
+        return self._steps(_TAKEN_OFF, backfill)
+
+    def _steps(self, query: Select[Any], backfill: int, **values: Any) -> list[BackfillItem]:
+        rows = self._connection().execute(query, {"backfill": backfill, **values})
+        return [step_from_row(row) for row in rows]
+
+
 # So many items are looked up one by one.
 FEW = 8
 

@@ -2,41 +2,61 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, Executable, bindparam, delete, func, literal, or_, select, update
+from collections.abc import Mapping
+from functools import reduce
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Select,
+    Text,
+    bindparam,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    literal,
+    null,
+    or_,
+    select,
+    type_coerce,
+    update,
+)
 
 from assetflow.core.freshness.records import ItemUpdate
 from assetflow.core.freshness.state.changes import FreshnessChanges
-from assetflow.ledger.fold.backfill_rows import (
+from assetflow.ledger.fold.freshness_rows import (
     BACKFILL_KEY,
     BACKFILL_VALUES,
-    STEP_KEY,
-    STEP_VALUES,
-    backfill_to_row,
-    step_to_row,
-)
-from assetflow.ledger.fold.freshness_rows import (
+    CHANGE_COLUMNS,
+    POLICY_KEY,
+    POLICY_VALUES,
     RUN_END,
     RUN_KEY,
     RUN_VALUES,
+    STEP_KEY,
+    STEP_VALUES,
     TARGET_PLACE,
     TARGET_VALUES,
     VERSION_KEY,
     VERSION_VALUES,
+    backfill_to_row,
+    change_to_row,
     flow_to_json,
+    policy_to_row,
     run_to_row,
+    step_to_row,
     target_to_row,
     update_to_row,
 )
-from assetflow.ledger.fold.policy_rows import (
-    CHANGE_COLUMNS,
-    POLICY_KEY,
-    POLICY_VALUES,
-    change_to_row,
-    policy_to_row,
-)
-from assetflow.ledger.sql.backfill_tables import BACKFILL, BACKFILL_EDGE
 from assetflow.ledger.sql.bulk import delete_rows, insert_rows, update_rows, upsert_rows
 from assetflow.ledger.sql.freshness_tables import (
+    BACKFILL,
+    BACKFILL_EDGE,
     DATA_FLOW,
     ITEM,
     ITEM_VERSION,
@@ -47,8 +67,9 @@ from assetflow.ledger.sql.freshness_tables import (
     TARGET,
     TARGET_KEY,
 )
-from assetflow.ledger.sql.functions import in_values, insert_into
+from assetflow.ledger.sql.functions import in_values, insert_into, text_at
 from assetflow.ledger.sql.rows import key_to_column
+from assetflow.ledger.sql.tables import EVENT, NO_KEY
 
 _ADD_VERSIONS = upsert_rows(VERSION_KEY, VERSION_VALUES)
 _SEE = update_rows(VERSION_KEY, (ITEM_VERSION.c.seen,))
@@ -162,3 +183,63 @@ def _write_backfills(connection: Connection, changes: FreshnessChanges) -> None:
 
 def _key(each: ItemUpdate) -> tuple[str, str, int, int]:
     return each.item.uri, key_to_column(each.item.key), each.sequence, int(each.confirms)
+
+
+_V = ITEM_VERSION.c
+_NEWEST = select(func.coalesce(func.max(_V.sequence), 0)).where(_V.uri == bindparam("of_uri"))
+_NEW = (EVENT.c.uri == bindparam("of_uri"), EVENT.c.sequence > bindparam("after"))
+_KEY = func.coalesce(EVENT.c.partition_key, NO_KEY)
+_COLUMNS = (
+    "uri",
+    "partition_key",
+    "sequence",
+    "confirms",
+    "event",
+    "data_version",
+    "recorded",
+    "pins",
+    "code_version",
+)
+
+
+def track(connection: Connection, uri: str, makers: Mapping[UUID, int]) -> None:
+    """Give the updates of an asset that were recorded while nothing compared it their versions.
+
+    Parameters:
+        makers: the numbers of the flows that make it, by deployment.
+    """
+    given = {"of_uri": uri, "after": connection.scalar(_NEWEST, {"of_uri": uri})}
+    connection.execute(insert(ITEM_VERSION).from_select(_COLUMNS, _versions(connection)), given)
+    for deployment_id, consumer in makers.items():
+        made = select(EVENT.c.id).where(
+            *_NEW, text_at(EVENT.c.origin, "flow_run", "deployment_id") == str(deployment_id)
+        )
+        rows = update(ITEM_VERSION).where(_V.uri == bindparam("of_uri"), _V.event.in_(made))
+        connection.execute(rows.values(consumer=consumer, pins=null()), given)
+    newest = select(EVENT.c.uri, _KEY, func.max(EVENT.c.sequence)).where(*_NEW).group_by(EVENT.c.uri, _KEY)
+    items = insert_into(ITEM, connection.dialect.name).from_select(["uri", "partition_key", "sequence"], newest)
+    changes = {"sequence": items.excluded.sequence}
+    connection.execute(items.on_conflict_do_update(index_elements=["uri", "partition_key"], set_=changes), given)
+
+
+def _versions(connection: Connection) -> Select[Any]:
+    """Return the query for the new rows: an update without a version of its own has its id as version."""
+    text = type_coerce(cast(EVENT.c.id, Text), Text)
+    own = text if connection.dialect.name == "postgresql" else _with_dashes(text)
+    has_pins = cast(EVENT.c.inputs, Text) != literal("{}")
+    return select(
+        EVENT.c.uri,
+        _KEY,
+        EVENT.c.sequence,
+        literal(0),
+        EVENT.c.id,
+        func.coalesce(EVENT.c.data_version, own),
+        EVENT.c.recorded,
+        case((has_pins, EVENT.c.inputs)),
+        EVENT.c.code_version,
+    ).where(*_NEW)
+
+
+def _with_dashes(digits: ColumnElement[str]) -> ColumnElement[str]:
+    parts = [func.substr(digits, start, length) for start, length in ((1, 8), (9, 4), (13, 4), (17, 4), (21, 12))]
+    return reduce(lambda before, part: before + "-" + part, parts)

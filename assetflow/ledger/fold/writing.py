@@ -10,14 +10,14 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.rules.state import State
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.core.wire.freshness import causes_to_json
 from assetflow.errors import LedgerError
-from assetflow.ledger.fold.clocks import write_clocks
 from assetflow.ledger.fold.freshness_writing import write_freshness
+from assetflow.ledger.fold.source import write_clocks
 from assetflow.ledger.sql.bulk import delete_rows, insert_rows, update_rows, upsert_rows
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import STORED_EVENT, event_to_row, key_to_column

@@ -3,7 +3,7 @@
 from alembic import context
 
 from assetflow.ledger.schema import VERSION_TABLE
-from assetflow.ledger.sql.backfill_tables import Base
+from assetflow.ledger.sql.freshness_tables import Base
 
 context.configure(
     connection=context.config.attributes["connection"],

@@ -9,16 +9,53 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, String, func, or_, select
+from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, func, or_, select
 
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import iso
-from assetflow.ledger.read.hidden import HIDDEN
-from assetflow.ledger.read.readable_names import READABLE_NAME
 from assetflow.ledger.records import Activity, AssetRecord, Order
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values
-from assetflow.ledger.sql.tables import ALIAS, ALIAS_LINK, ASSET, ASSET_NAME, CONSUMER, CONSUMER_TOKEN, EDGE, EVENT
+from assetflow.ledger.sql.tables import (
+    ALIAS,
+    ALIAS_LINK,
+    ASSET,
+    ASSET_NAME,
+    CONSUMER,
+    CONSUMER_TOKEN,
+    EDGE,
+    EVENT,
+    HIDDEN_ASSET,
+)
+
+_URI = HIDDEN_ASSET.c.uri
+
+
+def _named_in(table: Table) -> ColumnElement[bool]:
+    """Return the condition that rows of schedules or declarations name the hidden asset."""
+    names = select(ASSET_NAME.c.name).where(ASSET_NAME.c.uri == _URI).correlate(HIDDEN_ASSET)
+    aliases = select(ALIAS_LINK.c.alias).where(ALIAS_LINK.c.uri == _URI).correlate(HIDDEN_ASSET)
+    return or_(
+        and_(table.c.kind == "uri", table.c.value == _URI),
+        and_(table.c.kind == "name", table.c.value.in_(names)),
+        and_(table.c.kind == "alias", table.c.value.in_(aliases)),
+    )
+
+
+HIDDEN = select(_URI).where(
+    ~exists().where(EVENT.c.uri == _URI, EVENT.c.sequence > HIDDEN_ASSET.c.sequence),
+    ~exists().where(_named_in(CONSUMER_TOKEN)),
+    ~exists().where(_named_in(EDGE)),
+)
+"""Selects the URIs of the hidden assets."""
+
+
+READABLE_NAME = func.coalesce(
+    select(func.min(ASSET_NAME.c.name))
+    .where(ASSET_NAME.c.uri == ASSET.c.uri, ASSET_NAME.c.name != ASSET.c.uri)
+    .scalar_subquery(),
+    ASSET.c.uri,
+)
 
 
 def _as_dag_id(name: Any) -> ColumnElement[str]:

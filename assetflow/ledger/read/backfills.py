@@ -10,13 +10,13 @@ from uuid import UUID
 from sqlalchemy import bindparam, func, select
 
 from assetflow.core.freshness.backfilling import edges_of, run_id, steps_of, targets_of, waves_of
-from assetflow.core.freshness.state.backfills import Backfill, BackfillItem, StepState
-from assetflow.core.freshness.touching import all_keys
+from assetflow.core.freshness.reads import all_keys
+from assetflow.core.freshness.state.targets import Backfill, BackfillItem, StepState
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.words import iso
-from assetflow.ledger.fold.backfill_rows import BACKFILL_COLUMNS, STEP_COLUMNS, backfill_from_row, step_from_row
+from assetflow.ledger.fold.freshness_rows import BACKFILL_COLUMNS, STEP_COLUMNS, backfill_from_row, step_from_row
 from assetflow.ledger.read.states import States
-from assetflow.ledger.sql.backfill_tables import BACKFILL, BACKFILL_TARGET
+from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_TARGET
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import CONSUMER, DECISION
 

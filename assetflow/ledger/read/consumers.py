@@ -9,22 +9,38 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, case, exists, func, literal, or_, select, union_all
+from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, union_all
 
-from assetflow.core.condition_tree import Token
-from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules.evaluation import facts_of
+from assetflow.core.rules.runs import FAILED
 from assetflow.core.rules.timers import Timer
-from assetflow.core.run_changes import FAILED
-from assetflow.core.time.reading import timetable_from_json
-from assetflow.core.values.conditions import AssetAll, Leaf
+from assetflow.core.time.timetables import timetable_from_json
+from assetflow.core.values.conditions import AssetAll, Leaf, Token
+from assetflow.core.values.consumers import MissedDeadline
 from assetflow.core.values.words import count, iso
+from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
-from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord, DecisionRecord, TimerRecord
+from assetflow.ledger.records import (
+    ConsumerFilter,
+    ConsumerOrder,
+    ConsumerRecord,
+    DecisionRecord,
+    MissedDeadlineRecord,
+    TimerRecord,
+)
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row
-from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET_NAME, CONSUMER, DECISION, NO_KEY, PENDING, TIMER
+from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row, key_from_column
+from assetflow.ledger.sql.tables import (
+    ALIAS_LINK,
+    ASSET_NAME,
+    CONSUMER,
+    DECISION,
+    MISSED_DEADLINE,
+    NO_KEY,
+    PENDING,
+    TIMER,
+)
 
 _CONSUMERS = select(
     *CONSUMER_COLUMNS, CONSUMER.c.flow_id, CONSUMER.c.automation_id, CONSUMER.c.since, CONSUMER.c.removed_at
@@ -320,3 +336,50 @@ def _last_as_json(last: DecisionRecord | None) -> dict[str, object] | None:
         return None
     run = None if last.flow_run_id is None else str(last.flow_run_id)
     return {"id": str(last.id), "made": iso(last.made), "status": last.status, "flow_run_id": run}
+
+
+MISSED = select(
+    MISSED_DEADLINE.c.number,
+    CONSUMER.c.name,
+    CONSUMER.c.deployment_id,
+    CONSUMER.c.automation_id,
+    MISSED_DEADLINE.c.consumer,
+    MISSED_DEADLINE.c.target_key,
+    MISSED_DEADLINE.c.due,
+    MISSED_DEADLINE.c.at,
+    MISSED_DEADLINE.c.then,
+    MISSED_DEADLINE.c.queued,
+    MISSED_DEADLINE.c.missing,
+).select_from(MISSED_DEADLINE.join(CONSUMER, CONSUMER.c.id == MISSED_DEADLINE.c.consumer))
+
+
+class DeadlineReader:
+    """Reads missed deadlines. All methods raise `LedgerError` if the ledger cannot be read."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    def missed(
+        self, *, consumer: int | None = None, before: int | None = None, limit: int = 100
+    ) -> list[MissedDeadlineRecord]:
+        """Return missed deadlines, newest first. To page on, give the number of the last one as `before`."""
+        query = MISSED.order_by(MISSED_DEADLINE.c.number.desc()).limit(limit)
+        if consumer is not None:
+            query = query.where(MISSED_DEADLINE.c.consumer == consumer)
+        if before is not None:
+            query = query.where(MISSED_DEADLINE.c.number < before)
+        with self._connect() as connection:
+            return [missed_from_row(row) for row in connection.execute(query)]
+
+
+def missed_after(connection: Connection, number: int, limit: int) -> list[MissedDeadlineRecord]:
+    """Return the missed deadlines after the one with this number, oldest first."""
+    query = MISSED.where(MISSED_DEADLINE.c.number > number).order_by(MISSED_DEADLINE.c.number).limit(limit)
+    return [missed_from_row(row) for row in connection.execute(query)]
+
+
+def missed_from_row(row: Sequence[Any]) -> MissedDeadlineRecord:
+    """Return the missed deadline in a row of `MISSED`."""
+    number, name, deployment_id, automation_id, consumer, key, due, at, then, queued, missing = row
+    missed = MissedDeadline(consumer, key_from_column(key), due, at, then, queued, tuple(missing))
+    return MissedDeadlineRecord(number, name, deployment_id, automation_id, missed)

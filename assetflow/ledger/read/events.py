@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from itertools import groupby
 from operator import eq, ge, gt, itemgetter, le, lt
 from typing import Any
@@ -10,14 +13,22 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 
-from assetflow.core.codec.origins import origin_from_json
-from assetflow.core.short_ids import IdStart
 from assetflow.core.values.events import AssetEvent, Pin, Recording, SourceFlowRun
-from assetflow.ledger.records import EventFilter, Order, RefusedRecord
+from assetflow.core.values.words import IdStart
+from assetflow.core.wire.events import origin_from_json
+from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import EventFilter, Order, ReceiptRecord, RefusedRecord
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values, text_at
-from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
-from assetflow.ledger.sql.tables import ASSET, EVENT, EVENT_ALIAS, LEDGER, RECEIPT, REFUSED
+from assetflow.ledger.sql.rows import (
+    EVENT_COLUMNS,
+    RECEIPT_COLUMNS,
+    RECEIPTS,
+    event_from_row,
+    key_from_column,
+    receipt_from_row,
+)
+from assetflow.ledger.sql.tables import ASSET, CONSUMER, DECISION, EVENT, EVENT_ALIAS, LEDGER, RECEIPT, REFUSED
 
 _FLOW = text_at(EVENT.c.origin, "flow_run", "flow_name")
 _DEPLOYMENT = text_at(EVENT.c.origin, "flow_run", "deployment_name")
@@ -201,3 +212,109 @@ def _conditions_on_names(where: EventFilter) -> list[ColumnElement[bool]]:
     if where.name_prefix:
         found.append(or_(*(begins_with(EVENT.c.asset_name, text) for text in where.name_prefix)))
     return found
+
+
+_COUNTS = (
+    select(RECEIPT.c.sequence, RECEIPT.c.status, func.count())
+    .where(in_values(RECEIPT.c.sequence, "sequences"))
+    .group_by(RECEIPT.c.sequence, RECEIPT.c.status)
+    .order_by(RECEIPT.c.sequence, RECEIPT.c.status)
+)
+_OTHER = RECEIPT.alias("other")
+_CONSUMED = (
+    select(
+        RECEIPT.c.sequence,
+        DECISION.c.id,
+        CONSUMER.c.name,
+        DECISION.c.target_key,
+        DECISION.c.made,
+        DECISION.c.status,
+        DECISION.c.flow_run_id,
+        DECISION.c.launched,
+        DECISION.c.ended,
+        DECISION.c.run_state,
+        select(func.max(_OTHER.c.sequence))
+        .where(_OTHER.c.decision == RECEIPT.c.decision, _OTHER.c.decision.is_not(None))
+        .scalar_subquery(),
+    )
+    .select_from(
+        RECEIPT.join(DECISION, DECISION.c.number == RECEIPT.c.decision).join(
+            CONSUMER, CONSUMER.c.id == DECISION.c.consumer
+        )
+    )
+    .where(in_values(RECEIPT.c.sequence, "sequences"))
+    .order_by(RECEIPT.c.sequence, DECISION.c.number)
+)
+
+
+@dataclass(frozen=True)
+class ConsumedBy:
+    """A decision that consumed an event; `newest` is the sequence of the newest event that it consumed."""
+
+    decision: UUID
+    consumer_name: str
+    target_key: str | None
+    made: datetime
+    status: str
+    flow_run_id: UUID | None
+    launched: datetime | None
+    ended: datetime | None
+    run_state: str
+    newest: int
+
+
+class ReceiptReader:
+    """Reads receipts. All methods raise `LedgerError` if the ledger cannot be read."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    def of_event(self, event_id: UUID, *, limit: int | None = None, offset: int = 0) -> list[ReceiptRecord]:
+        """Return the receipts of an event, by consumer and target key."""
+        query = select(*RECEIPT_COLUMNS, CONSUMER.c.name, RECEIPT.c.at).select_from(
+            RECEIPTS.outerjoin(CONSUMER, CONSUMER.c.id == RECEIPT.c.consumer)
+        )
+        query = query.where(EVENT.c.id == event_id).order_by(RECEIPT.c.consumer, RECEIPT.c.target_key)
+        with self._connect() as connection:
+            rows = connection.execute(query.limit(limit).offset(offset or None))
+            return [ReceiptRecord(receipt_from_row(row), row[-2], row[-1]) for row in rows]
+
+    def counts(self, sequences: Collection[int]) -> dict[int, dict[str, int]]:
+        """Return how many receipts of each status these events have, by the events' sequences."""
+        found: defaultdict[int, dict[str, int]] = defaultdict(dict)
+        with self._connect() as connection:
+            for sequence, status, number in connection.execute(_COUNTS, {"sequences": list(sequences)}):
+                found[sequence][status] = number
+        return found
+
+    def consumed_by(self, sequences: Collection[int]) -> dict[int, list[ConsumedBy]]:
+        """Return the decisions that consumed these events, by the events' sequences."""
+        found: defaultdict[int, list[ConsumedBy]] = defaultdict(list)
+        with self._connect() as connection:
+            for row in connection.execute(_CONSUMED, {"sequences": list(sequences)}):
+                sequence, decision, name, key, *rest = row
+                found[sequence].append(ConsumedBy(decision, name, key_from_column(key), *rest))
+        return found
+
+
+# The cursor that holds the newest event of which it is known that this ledger decided when it was recorded.
+DECIDED_UNTIL = "decided-until"
+_KINDS = ("api", "cli", "watcher")
+
+
+def only_here(reader: Reader) -> Sequence[Recording]:
+    """Return the updates from the API, the command line and watchers after `DECIDED_UNTIL`, as Prefect takes them.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    known = reader.cursor(DECIDED_UNTIL)
+    if not isinstance(known, int):
+        return []
+    told = [_unplaced(each) for each in reader.events.recordings(after=known)]
+    return [each for each in told if each.events]
+
+
+def _unplaced(recording: Recording) -> Recording:
+    events = (event for event in recording.events if event.origin.kind in _KINDS)
+    return replace(recording, events=tuple(replace(each, sequence=None, recorded=None) for each in events))

@@ -15,19 +15,25 @@ from assetflow.core.explain import (
     EventExplanation,
     KnownNames,
     PartitionExplanation,
+    PastExplanation,
     QueuedEvents,
     RunFacts,
     explain_consumer,
     explain_decision,
     explain_event,
     explain_partition,
+    explain_then,
 )
+from assetflow.core.explain.what_if import WhatIf, if_recorded, if_resumed
 from assetflow.core.graph.lineage import Node
 from assetflow.core.rules.runs import Named
+from assetflow.core.rules.state.prefetch import prefetch
 from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import Recording
 from assetflow.core.values.schedules import Schedule
-from assetflow.errors import UnknownEvent
+from assetflow.errors import UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.read.states import States
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord
 
 # Of a long queue, and for a page of a large decision, this many events are read, and after them the first of each asset
@@ -213,3 +219,63 @@ def _links(reader: Reader, aliases: Collection[str]) -> dict[str, list[str]]:
         if edge.kind == "links":
             links.setdefault(edge.target.value, []).append(edge.source.value)
     return links
+
+
+def past_explanation(
+    reader: Reader, record: ConsumerRecord, moment: datetime, target_key: str | None = None
+) -> PastExplanation:
+    """Explain why a consumer ran, or did not, at a moment.
+
+    Parameters:
+        target_key: only this partition.
+    """
+    consumer = record.consumer
+    past = reader.past.at(consumer, record.since, moment)
+    queues = {key: queue for key, queue in past.queues.items() if target_key in (None, key)}
+    if target_key is not None and not queues:
+        queues = {target_key: QueuedEvents(target_key=target_key)}
+    last, following = _decision(reader, consumer.id, past.last), _decision(reader, consumer.id, past.next)
+    facts = ConsumerFacts(
+        consumer=consumer,
+        names=names_of(reader, consumer.schedule),
+        queues=list(queues.values())[:PARTITIONS],
+        pending_keys=len(queues),
+        queued=sum(queue.count for queue in queues.values()),
+        since=record.since,
+        last=None if last is None else decision_facts(reader, last),
+        running=past.running,
+        removed=record.removed_at if record.removed_at is not None and record.removed_at <= moment else None,
+    )
+    return explain_then(
+        facts, moment, None if following is None else decision_explanation(reader, following), past.dropped
+    )
+
+
+def _decision(reader: Reader, consumer: int, number: int | None) -> DecisionRecord | None:
+    found = [] if number is None else reader.decisions.find(consumer=consumer, before=number + 1, limit=1)
+    return found[0] if found else None
+
+
+class WhatIfReader:
+    """Tells what would happen. Nothing is written. All methods raise `LedgerError` if the ledger cannot be read."""
+
+    def __init__(self, states: States) -> None:
+        self._states = states
+
+    def recorded(self, recordings: Sequence[Recording], now: datetime) -> WhatIf:
+        """Return what would happen if these recordings came now, one after the other."""
+        with self._states.open(now) as state:
+            prefetch(state, recordings)
+            return if_recorded(state, recordings, now)
+
+    def resumed(self, consumer: int, now: datetime) -> WhatIf:
+        """Return what would happen if a consumer were resumed now.
+
+        Raises:
+            UnknownConsumer: no consumer has this id.
+        """
+        with self._states.open(now) as state:
+            found = state.consumers.find(consumer)
+            if found is None:
+                raise UnknownConsumer(f"there is no consumer {consumer}", fix="`assetflow consumers ls` lists them")
+            return if_resumed(state, found, now)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, select
 
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent
-from assetflow.ledger.read.deadlines import missed_after
+from assetflow.ledger.read.consumers import missed_after
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row, events_of
 from assetflow.ledger.records import DecisionRecord, MissedDeadlineRecord
 from assetflow.ledger.sql.engine import Connect

@@ -9,12 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Select, func, select
 
-from assetflow.core.condition_tree import Token
-from assetflow.core.graph.drawing import WholeGraph
+from assetflow.core.graph.layout import WholeGraph
 from assetflow.core.graph.lineage import Edge, Node, edge_of
-from assetflow.core.run_changes import FAILED
-from assetflow.ledger.read.hidden import HIDDEN
-from assetflow.ledger.read.readable_names import READABLE_NAME
+from assetflow.core.rules.runs import FAILED
+from assetflow.core.values.conditions import Token
+from assetflow.ledger.read.assets import HIDDEN, READABLE_NAME
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import (

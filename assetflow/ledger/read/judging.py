@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import Connection, select
 
 from assetflow.core.freshness.asset_freshness import Unjudged
-from assetflow.ledger.lease.standby import evaluators
+from assetflow.ledger.lease import evaluators
 from assetflow.ledger.sql.tables import CURSOR
 
 # What the evaluator cannot do now.

@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import Connection, and_, or_, select
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.graph.lineage import Edge, Node, edge_of
-from assetflow.ledger.read.hidden import HIDDEN
+from assetflow.core.values.conditions import Token
+from assetflow.ledger.read.assets import HIDDEN
 from assetflow.ledger.records import DeclaredEdge
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values

@@ -17,14 +17,12 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, FromClause, and_, bindparam, exists, func, literal_column, not_, or_, select
 
-from assetflow.core.freshness.state.runs import REMEMBERED
-from assetflow.ledger.sql.backfill_tables import BACKFILL
+from assetflow.core.freshness.state.targets import REMEMBERED
 from assetflow.ledger.sql.engine import Connect
-from assetflow.ledger.sql.freshness_tables import KEPT_RUN, POLICY_CHANGE, TARGET
-from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.freshness_tables import BACKFILL, KEPT_RUN, POLICY_CHANGE, TARGET
+from assetflow.ledger.sql.functions import UtcTime, in_values
 from assetflow.ledger.sql.rows import QUEUED
 from assetflow.ledger.sql.tables import DECISION, EVENT, EVENT_ALIAS, MISSED_DEADLINE, NO_KEY, RECEIPT, REFUSED
-from assetflow.ledger.sql.types import UtcTime
 
 BEFORE = bindparam("before", type_=UtcTime())
 

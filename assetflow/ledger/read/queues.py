@@ -3,24 +3,82 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, select
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, not_, select
 
 from assetflow.core.explain.waiting import Waiting, waiting_of
+from assetflow.core.explain.what_if import why_it_waits
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state import State
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
-from assetflow.ledger.read.samples import EventSample, sample
 from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column, key_to_column
-from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, PENDING, RECEIPT
+from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, PENDING, RECEIPT
+
+AssetKey = tuple[str, str | None]
+
+_EVENTS = select(*EVENT_COLUMNS).order_by(EVENT.c.sequence)
+_OF_RECEIPTS = select(*EVENT_COLUMNS).join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence).order_by(RECEIPT.c.sequence)
+# Sorting takes longest: updates without a key of an asset that is known are left out before.
+_FIRST = (
+    select(EVENT.c.uri, EVENT.c.partition_key, func.min(EVENT.c.sequence))
+    .join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence)
+    .where(not_(and_(EVENT.c.partition_key.is_(None), in_values(EVENT.c.uri, "known"))))
+    .group_by(EVENT.c.uri, EVENT.c.partition_key)
+)
+
+
+@dataclass(frozen=True)
+class EventSample:
+    """A sample of events, in the order of the ledger.
+
+    Attributes:
+        total: the number of events that the sample stands for.
+        counts: of a queue, the number of events of each asset, by URI, including those that are not in the sample.
+    """
+
+    events: tuple[AssetEvent, ...]
+    total: int
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+def sample(
+    connection: Connection,
+    receipts: ColumnElement[bool],
+    most: int,
+    there: Collection[AssetKey] | None = None,
+) -> tuple[AssetEvent, ...]:
+    """Return the events of these receipts; of more than `most` the oldest, and the first of each asset and key.
+
+    Parameters:
+        there: the assets and keys of all events, where they are known without reading the events.
+    """
+    rows = connection.execute(_OF_RECEIPTS.where(receipts).limit(most)).all()
+    oldest = tuple(event_from_row(row) for row in rows)
+    seen = {(event.uri, event.partition_key) for event in oldest}
+    if len(oldest) < most or (there is not None and seen.issuperset(there)):
+        return oldest
+    behind = _firsts(connection, receipts, oldest[-1].sequence or 0, seen)
+    others = connection.execute(_EVENTS.where(in_values(EVENT.c.sequence, "behind")), {"behind": behind}).all()
+    return (*oldest, *(event_from_row(row) for row in others))
+
+
+def _firsts(
+    connection: Connection, receipts: ColumnElement[bool], after: int, seen: Collection[AssetKey]
+) -> Sequence[int]:
+    """Return the sequence of the first event of each asset and key that comes only after a sequence."""
+    query = _FIRST.where(receipts, RECEIPT.c.sequence > after)
+    rows = connection.execute(query, {"known": [uri for uri, key in seen if key is None]}).all()
+    return [first for uri, key, first in rows if (uri, key) not in seen]
+
 
 # Behind all sequences.
 LAST = 1 << 62
@@ -183,3 +241,75 @@ def _in_queue(consumer: int, target_key: str | None) -> ColumnElement[bool]:
 def _queued_event(row: Sequence[Any]) -> QueuedEvent:
     number, name, target_key = row[-3:]
     return QueuedEvent(event_from_row(row), number, name, key_from_column(target_key))
+
+
+# The first queued event of each consumer: of its only queue, or of the first of its pending partitions.
+_FIRST_QUEUED = (
+    select(RECEIPT.c.sequence)
+    .where(RECEIPT.c.status == QUEUED, RECEIPT.c.consumer == CONSUMER.c.id)
+    .order_by(RECEIPT.c.target_key, RECEIPT.c.sequence)
+    .limit(1)
+    .correlate(CONSUMER)
+    .scalar_subquery()
+)
+_WAITING = (
+    select(CONSUMER.c.id, _FIRST_QUEUED.label("first"))
+    .where(CONSUMER.c.removed_at.is_(None), ~CONSUMER.c.paused, ~CONSUMER.c.held)
+    .subquery()
+)
+# Only what is left of the many consumers is looked up in the large tables.
+_OLDEST_QUEUES = (
+    select(_WAITING.c.id, _WAITING.c.first, func.count().over().label("all"))
+    .where(_WAITING.c.first.is_not(None))
+    .order_by(_WAITING.c.first, _WAITING.c.id)
+    .limit(bindparam("most"))
+    .subquery()
+)
+_FIRST_KEY = (
+    select(func.min(RECEIPT.c.target_key))
+    .where(RECEIPT.c.status == QUEUED, RECEIPT.c.consumer == _OLDEST_QUEUES.c.id)
+    .scalar_subquery()
+)
+_LONGEST = (
+    select(_OLDEST_QUEUES.c.id, _FIRST_KEY, EVENT.c.recorded, _OLDEST_QUEUES.c.all)
+    .join(EVENT, EVENT.c.sequence == _OLDEST_QUEUES.c.first)
+    .order_by(_OLDEST_QUEUES.c.first, _OLDEST_QUEUES.c.id)
+)
+_LAST_EVENT = select(LEDGER.c.last_event)
+
+
+@dataclass(frozen=True)
+class WaitingQueue:
+    """A queue that waits: since when its oldest event is recorded, and for what, as a sentence without its subject."""
+
+    consumer: str
+    target_key: str | None
+    since: datetime
+    words: str
+
+
+class WaitingReader:
+    """Reads what waits. All methods raise `LedgerError` if the ledger cannot be read."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+
+    def longest(self, now: datetime, *, limit: int) -> tuple[list[WaitingQueue], int]:
+        """Return the queues that wait longest, of consumers that are neither paused nor held, and how many wait.
+
+        Of a partitioned consumer, only the first pending key counts.
+        """
+        with self._connect() as connection:
+            rows = connection.execute(_LONGEST, {"most": limit}).all()
+            state = State(QueueSource(connection))
+            state.begin(connection.execute(_LAST_EVENT).scalar_one() + 1, now)
+            places = {(number, key_from_column(column)): since for number, column, since, _ in rows}
+            state.consumers.load_ids(number for number, _ in places)
+            state.queues.load(places)
+            state.names.load(dict.fromkeys(uri for place in places for uri in state.queues.pending(*place)))
+            found: list[WaitingQueue] = []
+            for (number, key), since in places.items():
+                consumer = state.consumers.find(number)
+                if consumer is not None:
+                    found.append(WaitingQueue(consumer.name, key, since, why_it_waits(state, consumer, key, now)))
+        return found, rows[0][3] if rows else 0

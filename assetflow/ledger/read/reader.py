@@ -14,12 +14,11 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Engine, func, literal_column, select
 
-from assetflow.core.refused_deployments import CURSOR as REFUSED_DEPLOYMENTS
-from assetflow.core.refused_deployments import NOTES, RefusedDeployment
+from assetflow.core.wire.deployments import CURSOR as REFUSED_DEPLOYMENTS
+from assetflow.core.wire.deployments import NOTES, RefusedDeployment
 from assetflow.errors import LedgerMissing
-from assetflow.ledger import schema
-from assetflow.ledger.lease import Lease, read_lease, standby
-from assetflow.ledger.lease.standby import Evaluators
+from assetflow.ledger import lease, schema
+from assetflow.ledger.lease import Evaluators, Lease, read_lease
 from assetflow.ledger.records import LedgerCounts
 from assetflow.ledger.sql.engine import default_place, ledger_url, open_engine, place_of
 from assetflow.ledger.sql.failures import explained
@@ -28,37 +27,32 @@ from assetflow.ledger.sql.tables import ASSET, CONSUMER, CURSOR, DECISION, ENDED
 if TYPE_CHECKING:
     from assetflow.ledger.read.assets import AssetReader
     from assetflow.ledger.read.backfills import BackfillReader
-    from assetflow.ledger.read.consumers import ConsumerReader
-    from assetflow.ledger.read.deadlines import DeadlineReader
+    from assetflow.ledger.read.consumers import ConsumerReader, DeadlineReader
     from assetflow.ledger.read.decisions import DecisionReader
-    from assetflow.ledger.read.events import EventReader
+    from assetflow.ledger.read.events import EventReader, ReceiptReader
+    from assetflow.ledger.read.explanations import WhatIfReader
     from assetflow.ledger.read.feed import FeedReader
-    from assetflow.ledger.read.freshness import FreshnessReader
+    from assetflow.ledger.read.freshness import FreshnessReader, PolicyReader
     from assetflow.ledger.read.graph import GraphReader
     from assetflow.ledger.read.lineage import LineageReader
-    from assetflow.ledger.read.partition_states import PartitionStateReader
-    from assetflow.ledger.read.partitions import PartitionReader
+    from assetflow.ledger.read.partitions import PartitionReader, PartitionStateReader
     from assetflow.ledger.read.past import PastReader
-    from assetflow.ledger.read.policies import PolicyReader
     from assetflow.ledger.read.pruning import PruningReader
-    from assetflow.ledger.read.queues import QueueReader
-    from assetflow.ledger.read.receipts import ReceiptReader
+    from assetflow.ledger.read.queues import QueueReader, WaitingReader
     from assetflow.ledger.read.states import States
-    from assetflow.ledger.read.waiting import WaitingReader
     from assetflow.ledger.read.watchers import WatcherReader
-    from assetflow.ledger.read.what_if import WhatIfReader
 
 # The module and the class of each topic. A command imports those of the topics that it reads.
 _TOPICS = {
     "events": ("events", "EventReader"),
-    "receipts": ("receipts", "ReceiptReader"),
+    "receipts": ("events", "ReceiptReader"),
     "assets": ("assets", "AssetReader"),
     "partitions": ("partitions", "PartitionReader"),
     "consumers": ("consumers", "ConsumerReader"),
     "queues": ("queues", "QueueReader"),
     "decisions": ("decisions", "DecisionReader"),
-    "deadlines": ("deadlines", "DeadlineReader"),
-    "policies": ("policies", "PolicyReader"),
+    "deadlines": ("consumers", "DeadlineReader"),
+    "policies": ("freshness", "PolicyReader"),
     "backfills": ("backfills", "BackfillReader"),
     "lineage": ("lineage", "LineageReader"),
     "graph": ("graph", "GraphReader"),
@@ -66,9 +60,9 @@ _TOPICS = {
     "feed": ("feed", "FeedReader"),
     "watchers": ("watchers", "WatcherReader"),
     "pruning": ("pruning", "PruningReader"),
-    "what_if": ("what_if", "WhatIfReader"),
-    "partition_states": ("partition_states", "PartitionStateReader"),
-    "waiting": ("waiting", "WaitingReader"),
+    "what_if": ("explanations", "WhatIfReader"),
+    "partition_states": ("partitions", "PartitionStateReader"),
+    "waiting": ("queues", "WaitingReader"),
     "past": ("past", "PastReader"),
 }
 
@@ -248,4 +242,4 @@ class Reader:
     def evaluators(self) -> Evaluators:
         """Return which evaluator has the lease, whether it is alive, and which ones stand by."""
         with self._connect() as connection:
-            return standby.evaluators(connection)
+            return lease.evaluators(connection)

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Select, exists, func, select
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.other_triggers import WebhookTrigger
+from assetflow.core.values.watchers import stored_trigger
 from assetflow.core.watchers.intake import Note
-from assetflow.core.watchers.stored import stored_trigger
 from assetflow.core.wire.conditions import node_from_json
 from assetflow.ledger.lease import Role, clock, is_held, read_lease
 from assetflow.ledger.records import NO_WATCHERS, WatcherRecord, WatchingStatus

@@ -3,17 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, literal_column
 
-from assetflow.core.codec.origins import origin_from_json, origin_to_json
+from assetflow.core.rules.state.kept import Kept
+from assetflow.core.rules.state.names import weight_of_options
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Receipt
 from assetflow.core.values.events import AssetEvent
-from assetflow.ledger.sql.parsed import options_from_text
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import declaration_from_text
+from assetflow.core.wire.events import origin_from_json, origin_to_json
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, NO_CONSUMER, NO_KEY, RECEIPT
+
+LIMIT = 32 << 20
+"""How many bytes of parsed options to remember; see `Kept`."""
+
+_lock = Lock()
+_parsed = Kept[str, ConsumerOptions](LIMIT, weight_of_options)
+
+
+def options_from_text(text: str) -> ConsumerOptions:
+    """Return the options in the text of a declaration. Any thread may call it."""
+    with _lock:
+        options = _parsed.find(text)
+    if options is None:
+        options = declaration_from_text(text, where="ledger").options
+        with _lock:
+            _parsed.keep(text, options)
+            _parsed.grew(len(text))
+            _parsed.renew()
+    return options
+
 
 # Part of the statement's text, not a parameter: otherwise SQLite does not use its partial indexes.
 QUEUED: ColumnElement[str] = literal_column("'queued'")

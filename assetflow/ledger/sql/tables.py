@@ -17,7 +17,7 @@ from sqlalchemy.ext.declarative import DeferredReflection
 from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
-from assetflow.ledger.sql.types import JsonText, Number, UtcTime
+from assetflow.ledger.sql.functions import JsonText, Number, UtcTime
 
 _NAMES = {
     "ix": "%(table_name)s_%(column_0_N_name)s",

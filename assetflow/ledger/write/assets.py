@@ -1,15 +1,82 @@
-"""Hide assets, and show them again."""
+"""Store what deployments declare to produce and to read: for lineage, and so that assets are known before an update."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
+from uuid import UUID
 
-from sqlalchemy import delete, select
+from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from assetflow.core.json_data import fit_text
+from assetflow.core.rules.fold import Touched
+from assetflow.core.rules.registry import declare_names
+from assetflow.core.values.assets import Outlet
+from assetflow.core.values.consumers import Decision
+from assetflow.core.wire import FlowDeclaration, declaration_from_text
 from assetflow.ledger.sql.bulk import upsert_rows
-from assetflow.ledger.sql.tables import HIDDEN_ASSET, LEDGER
-from assetflow.ledger.write.store import Store
+from assetflow.ledger.sql.tables import EDGE, HIDDEN_ASSET, LEDGER
+from assetflow.ledger.write.store import Store, UnitOfWork
+from assetflow.ledger.write.watchers import replace_watchers
+
+Row = dict[str, object]
+
+_DROP = delete(EDGE).where(EDGE.c.deployment_id == bindparam("deployment"))
+
+
+class LineageWriter:
+    """Writes lineage. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def declare(
+        self, deployment_id: UUID, name: str, declaration_text: str, now: datetime, *, late: bool = False
+    ) -> list[Decision]:
+        """Store what a deployment produces, reads and watches that is not in the data graph, and its assets.
+
+        Parameters:
+            late: updates which came before may not be recorded yet, as in `ConsumerWriter.change`.
+
+        Returns:
+            The decisions of the pass that follows, for consumers that refer to a name which is known now (1.6).
+
+        Raises:
+            InvalidSchedule: the declaration cannot be read.
+        """
+        declaration = declaration_from_text(declaration_text, where=name)
+        with self._store.transaction(now) as unit:
+            touched = replace_edges(unit, deployment_id, name, declaration)
+            replace_watchers(unit.connection, deployment_id, declaration.assets, now)
+            return self._store.pass_over_changed(unit.state, touched, now, late=late)
+
+
+def replace_edges(unit: UnitOfWork, deployment_id: UUID, name: str, declaration: FlowDeclaration) -> Touched:
+    """Replace the edges of a deployment by those of its declaration, and return the consumers to check.
+
+    The assets that it names, and their names, are known from then on. Contract 1.6.
+    """
+    drop_edges(unit.connection, deployment_id)
+    of: Row = {"deployment_id": deployment_id, "name": name}
+    rows = [*_rows(of, "produces", declaration.produces), *_rows(of, "reads", declaration.reads)]
+    if rows:
+        unit.connection.execute(insert(EDGE), rows)
+    assets = declaration.assets
+    unit.state.names.load(asset.uri for asset in assets)
+    for asset in assets:
+        unit.state.names.describe(asset)
+    return declare_names(unit.state, assets, deployment_id)
+
+
+def drop_edges(connection: Connection, deployment_id: UUID) -> None:
+    """Remove the edges of a deployment."""
+    connection.execute(_DROP, {"deployment": deployment_id})
+
+
+def _rows(of: Row, direction: str, outlets: Iterable[Outlet]) -> Iterable[Row]:
+    for kind, value in dict.fromkeys(outlet.token for outlet in outlets):
+        yield of | {"direction": direction, "kind": kind, "value": value}
+
 
 _HIDE = upsert_rows((HIDDEN_ASSET.c.uri,), (HIDDEN_ASSET.c.sequence, HIDDEN_ASSET.c.since, HIDDEN_ASSET.c.hidden_by))
 

@@ -10,11 +10,11 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from assetflow.core.freshness.backfilling import go_on, resume_backfill, stop_backfill
-from assetflow.core.freshness.state.backfills import Backfill
+from assetflow.core.freshness.state.targets import Backfill
 from assetflow.core.values.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import Conflict, UnknownBackfill
-from assetflow.ledger.fold.backfill_rows import (
+from assetflow.ledger.fold.freshness_rows import (
     BACKFILL_COLUMNS,
     STEP_KEY,
     STEP_VALUES,
@@ -22,12 +22,11 @@ from assetflow.ledger.fold.backfill_rows import (
     backfill_to_row,
     step_to_row,
 )
-from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.read.backfills import Planned
-from assetflow.ledger.sql.backfill_tables import BACKFILL, BACKFILL_EDGE
 from assetflow.ledger.sql.bulk import Bulk, insert_rows
+from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_EDGE
 from assetflow.ledger.sql.tables import LEDGER
-from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.store import Store, UnitOfWork
 
 # The number of rows in one transaction, for which other writers wait.
 AT_ONCE = 2_000

@@ -10,20 +10,19 @@ from uuid import UUID
 from sqlalchemy import Select, bindparam, delete, select, update
 
 from assetflow.core.freshness import deploying as freshness
-from assetflow.core.freshness.states import settle_states
+from assetflow.core.freshness.demands import settle_states
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.switching import switch
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.wire import FlowDeclaration, declaration_from_text
 from assetflow.errors import UnknownConsumer
-from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.records import TimerRecord
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import CONSUMER, TIMER
-from assetflow.ledger.write.declared_watchers import drop_watchers, replace_watchers
-from assetflow.ledger.write.lineage import drop_edges, replace_edges
-from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.assets import drop_edges, replace_edges
+from assetflow.ledger.write.store import Store, UnitOfWork
+from assetflow.ledger.write.watchers import drop_watchers, replace_watchers
 
 _KEEP_TIMERS = upsert_rows(
     (TIMER.c.consumer,), (TIMER.c.timetable, TIMER.c.reached, TIMER.c.paused, TIMER.c.held, TIMER.c.inherited)

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Update, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Update, bindparam, func, literal_column, or_, select, update
 
-from assetflow.core.freshness.records import RunState
-from assetflow.core.rules import clock
+from assetflow.core.freshness.records import RunKind, RunState, Target
+from assetflow.core.rules import clock, registry
 from assetflow.core.rules.backfill import backfill_decisions, next_decisions
 from assetflow.core.rules.fold import Touched
-from assetflow.core.rules.keeping import end_kept_run, retry_kept_run, start_kept_run
-from assetflow.core.rules.registry import touch_ended
-from assetflow.core.run_changes import is_news
+from assetflow.core.rules.keeping import begin_other_run, end_kept_run, retry_kept_run, start_kept_run
+from assetflow.core.rules.registry import NamedEvents, touch_ended
+from assetflow.core.rules.runs import RunEnd, RunGoingOn, is_news
 from assetflow.core.values.consumers import Decision
 from assetflow.errors import UnknownEvent
-from assetflow.ledger.fold.unit_of_work import UnitOfWork
 from assetflow.ledger.read.decisions import known_decisions
+from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import key_from_column
-from assetflow.ledger.sql.tables import DECISION
+from assetflow.ledger.sql.rows import QUEUED, key_from_column
+from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, PENDING, RECEIPT
 from assetflow.ledger.write.consumers import find_consumer
-from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.store import Store, UnitOfWork
 
 _BACKFILL: ColumnElement[str] = literal_column("'backfill'")
 _RUNS = select(DECISION.c.id, DECISION.c.consumer, DECISION.c.target_key, DECISION.c.ended, DECISION.c.state_at)
@@ -252,3 +253,148 @@ def _give_up(connection: Connection, decision_id: UUID, reason: str, now: dateti
     """Make a decision undeliverable if it waits for its run, and return True if it did."""
     waiting = _update(decision_id).where(DECISION.c.status == "waiting")
     return connection.execute(waiting.values(status="undeliverable", error=reason, ended=now)).rowcount > 0
+
+
+_KEPT_RUNS = select(KEPT_RUN.c.id, KEPT_RUN.c.consumer, KEPT_RUN.c.ended, KEPT_RUN.c.state_at)
+_RUN = _KEPT_RUNS.where(KEPT_RUN.c.id == bindparam("run"))
+_RUN_OF_DECISION = _KEPT_RUNS.join(DECISION, DECISION.c.id == KEPT_RUN.c.id).where(
+    DECISION.c.flow_run_id == bindparam("run")
+)
+_HEARD = update(KEPT_RUN).where(KEPT_RUN.c.id == bindparam("run"))
+_CONSUMER = select(CONSUMER.c.id).where(
+    CONSUMER.c.deployment_id == bindparam("deployment"), CONSUMER.c.removed_at.is_(None)
+)
+
+
+class RunWriter:
+    """Writes runs that a person or a timetable started. All methods raise `LedgerLocked` and `LedgerError`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def goes_on(self, run: RunGoingOn, now: datetime) -> list[Decision]:
+        """Store that a run goes on, if what it makes is compared, and return the decisions of the pass.
+
+        A second call changes nothing, whether or not the run has ended.
+        """
+        with self._store.reads() as connection:
+            is_known = connection.execute(_RUN, {"run": run.run}).one_or_none() is not None
+            consumer = connection.scalar(_CONSUMER, {"deployment": run.deployment})
+        if is_known or consumer is None:
+            return []
+        kind: RunKind = "time" if run.by_time else "manual"
+        with self._store.transaction(now) as unit:
+            begin_other_run(unit.state, Target(consumer, run.partition_key), run.run, kind, min(run.asked, now))
+            return self._store.keep_up_to_date(unit.state, [], now)
+
+    def began(self, run: UUID, at: datetime, now: datetime) -> None:
+        """Store when a run started, if it goes on and what it reads and makes is compared.
+
+        The start that is stored first counts. Nothing is decided: while a run goes on, its target waits.
+
+        Parameters:
+            run: the flow run, of a decision or another.
+        """
+        with self._store.reads() as connection:
+            row = connection.execute(_RUN_OF_DECISION, {"run": run}).one_or_none()
+            row = row or connection.execute(_RUN, {"run": run}).one_or_none()
+        if row is not None and row.ended is None:
+            with self._store.transaction(now) as unit:
+                start_kept_run(unit.state, row.consumer, row.id, at, now)
+
+    def retried(self, run: UUID, state_at: datetime, now: datetime, at: datetime | None = None) -> bool:
+        """Store that such a run goes on again, which had ended. Contract 4.7.
+
+        Parameters:
+            state_at: the time of its newest state, by Prefect's clock.
+            at: when it left its final state; `None` if nobody knows: then as early as can be, at its end.
+
+        Returns:
+            False if there is no such run, it goes on, or its end is newer.
+        """
+        with self._store.transaction(now) as unit:
+            row = unit.connection.execute(_RUN, {"run": run}).one_or_none()
+            if row is None or row.ended is None or not is_news(state_at, row.state_at, row.ended):
+                return False
+            unit.connection.execute(_HEARD.values(state_at=state_at), {"run": run})
+            retry_kept_run(unit.state, row.consumer, run, min(at or row.state_at, now))
+            self._store.keep_up_to_date(unit.state, [], now)
+            return True
+
+    def ended(self, run: UUID, end: RunEnd, now: datetime, state_at: datetime | None = None) -> list[Decision] | None:
+        """Store that such a run has ended, and return the decisions of the pass.
+
+        Parameters:
+            state_at: the time of its last state, by Prefect's clock. A run that ended before goes on again first.
+
+        Returns:
+            `None` if there is no such run, or it has ended with this state or a newer one.
+        """
+        with self._store.reads() as connection:
+            row = connection.execute(_RUN, {"run": run}).one_or_none()
+        if row is None or not is_news(state_at, row.state_at, row.ended):
+            return None
+        with self._store.transaction(now) as unit:
+            unit.connection.execute(_HEARD.values(state_at=state_at), {"run": run})
+            if row.ended is not None:
+                retry_kept_run(unit.state, row.consumer, run, min(row.state_at, now))
+            if end.began is not None:
+                start_kept_run(unit.state, row.consumer, run, end.began, now)
+            end_kept_run(unit.state, row.consumer, run, end.outcome, min(end.at or now, now))
+            return self._store.keep_up_to_date(unit.state, [], now)
+
+
+class QueueWriter:
+    """Writes queues. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def remove(
+        self,
+        consumer: int | None,
+        *,
+        uri: str | None = None,
+        event_id: UUID | None = None,
+        before: datetime | None = None,
+        target_key: str | None = None,
+        by: str = "",
+        why: str = "",
+        now: datetime,
+        late: bool = False,
+    ) -> int:
+        """Remove queued events and return the number of receipts that say so.
+
+        Parameters:
+            consumer: its id; `None` for all consumers that have events of `uri`, or this event, queued.
+            uri: only events of this asset.
+            event_id: only this event.
+            before: only events that were recorded before this time.
+            target_key: the pending partition; `None` for the plain queue.
+            by, why: who removes them, and the reason; the receipts keep both.
+            late: updates of before now may not be recorded yet. Then nothing is decided for a timed queue.
+
+        Raises:
+            UnknownConsumer: no consumer has this id.
+        """
+        named = NamedEvents(uri, event_id, before)
+        with self._store.transaction(now) as unit:
+            numbers = _holders(unit.connection, uri, event_id) if consumer is None else [consumer]
+            consumers = [find_consumer(unit, number) for number in numbers]
+            removed = 0
+            for each in consumers:
+                settled = [] if late else clock.settle(unit.state, each, now)
+                removed += registry.remove_queued(unit.state, each, named.has, [target_key], by=by, why=why)
+                touched: Touched = {each.id: (each, {target_key})}
+                self._store.pass_over_changed(unit.state, touched, now, late=late, settled=settled)
+            return removed
+
+
+def _holders(connection: Connection, uri: str | None, event_id: UUID | None) -> list[int]:
+    """Return the consumers with events of this asset, or with this event, in their plain queues."""
+    if uri is not None:
+        query: Any = select(PENDING.c.consumer).where(PENDING.c.uri == uri).distinct().order_by(PENDING.c.consumer)
+    else:
+        query = select(RECEIPT.c.consumer).join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence)
+        query = query.where(EVENT.c.id == event_id, RECEIPT.c.status == QUEUED).distinct().order_by(RECEIPT.c.consumer)
+    return list(connection.scalars(query))

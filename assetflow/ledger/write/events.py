@@ -8,15 +8,15 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import Connection, insert, select
 
-from assetflow.core.freshness.states import count_as_told
+from assetflow.core.freshness.demands import count_as_told
 from assetflow.core.json_data import fit_json, fit_text
-from assetflow.core.refused import kept_payload
 from assetflow.core.rules.adoption import Adoption, Decided
 from assetflow.core.rules.fold import Recorded
 from assetflow.core.rules.keeping import keep_up_to_date, look_at_all
 from assetflow.core.rules.state.prefetch import prefetch
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import Recording, canonical_json
+from assetflow.core.values.posted_events import kept_payload
 from assetflow.core.wire.events import event_to_json
 from assetflow.ledger.read.decisions import known_decisions
 from assetflow.ledger.sql.functions import in_values

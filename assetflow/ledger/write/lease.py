@@ -6,7 +6,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from assetflow.ledger import lease, schema
-from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease, standby
+from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease
 from assetflow.ledger.write.store import Store
 
 
@@ -40,7 +40,7 @@ class LeaseWriter:
         with self._store.beside() as connection:
             acquired = lease.acquire(connection, holder, now or lease.clock(connection), seconds, is_alive)
             schema.check(connection, place=self._store.place)
-            standby.step_aside(connection, holder.id)
+            lease.step_aside(connection, holder.id)
         self._store.fence = holder
         return acquired
 
@@ -61,9 +61,9 @@ class LeaseWriter:
         self._store.fence = None
         with self._store.writes() as connection:
             lease.release(connection, holder.id)
-            standby.step_aside(connection, holder.id)
+            lease.step_aside(connection, holder.id)
 
     def stand_by(self, holder: Holder) -> None:
         """Show that an evaluator waits for the lease and is alive."""
         with self._store.beside() as connection:
-            standby.stand_by(connection, holder)
+            lease.stand_by(connection, holder)

@@ -10,17 +10,13 @@ from sqlalchemy import delete, update
 from assetflow.core.values.redaction import without_passwords
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
-from assetflow.ledger.write.assets import AssetWriter
+from assetflow.ledger.write.assets import AssetWriter, LineageWriter
 from assetflow.ledger.write.backfills import BackfillWriter
-from assetflow.ledger.write.clock import ClockWriter
+from assetflow.ledger.write.clock import ClockWriter, FreshnessWriter
 from assetflow.ledger.write.consumers import ConsumerWriter
-from assetflow.ledger.write.decisions import DecisionWriter
+from assetflow.ledger.write.decisions import DecisionWriter, QueueWriter, RunWriter
 from assetflow.ledger.write.events import EventWriter
-from assetflow.ledger.write.freshness import FreshnessWriter
 from assetflow.ledger.write.lease import LeaseWriter
-from assetflow.ledger.write.lineage import LineageWriter
-from assetflow.ledger.write.queues import QueueWriter
-from assetflow.ledger.write.runs import RunWriter
 from assetflow.ledger.write.store import Store
 from assetflow.ledger.write.watchers import WatcherWriter
 

@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from assetflow.core.values.addresses import without_user
 from assetflow.core.values.table_triggers import DeltaTableTrigger
-from assetflow.core.watchers.changes import Change, Found
-from assetflow.core.watchers.table_changes import existing, gap, read_commit
+from assetflow.core.watchers.table_changes import Change, Found, existing, gap, read_commit
 from assetflow.errors import WatchingFailed
 from assetflow.watching.looks import Looks
 

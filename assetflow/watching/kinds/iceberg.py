@@ -10,8 +10,7 @@ from typing import Any, cast
 
 from assetflow.core.values.addresses import with_variables
 from assetflow.core.values.table_triggers import IcebergTableTrigger
-from assetflow.core.watchers.changes import Found
-from assetflow.core.watchers.snapshots import Snapshot, Table, cursor_at, first, since
+from assetflow.core.watchers.table_changes import Found, Snapshot, Table, cursor_at, first, since
 from assetflow.errors import WatchingFailed
 from assetflow.watching.looks import Looks
 

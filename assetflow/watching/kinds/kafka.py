@@ -13,8 +13,8 @@ from datetime import UTC, datetime
 from importlib import import_module
 from typing import Any, cast
 
+from assetflow.core.values.addresses import kafka_options
 from assetflow.core.values.triggers import MessageQueueTrigger
-from assetflow.core.watchers.brokers import kafka_options
 from assetflow.core.watchers.messages import Message
 from assetflow.errors import WatchingFailed
 

@@ -14,8 +14,8 @@ from sqlalchemy.exc import DBAPIError, NoSuchModuleError, ResourceClosedError, S
 
 from assetflow.core.json_data import fit_json
 from assetflow.core.values.addresses import source_of_url
-from assetflow.core.watchers.changes import Change, Found
-from assetflow.core.watchers.sql_trigger import SQLTrigger
+from assetflow.core.values.table_triggers import SQLTrigger
+from assetflow.core.watchers.table_changes import Change, Found
 from assetflow.errors import WatchingFailed
 from assetflow.watching.looks import Looks
 

@@ -14,9 +14,8 @@ from importlib import import_module
 from math import ceil
 from typing import Any, cast
 
-from assetflow.core.values.addresses import without_user
+from assetflow.core.values.addresses import sqs_region, without_user
 from assetflow.core.values.triggers import MessageQueueTrigger
-from assetflow.core.watchers.brokers import sqs_region
 from assetflow.core.watchers.messages import Message
 from assetflow.errors import WatchingFailed
 

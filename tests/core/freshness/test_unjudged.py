@@ -7,9 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from assetflow.core.freshness.asset_freshness import AssetFreshness, Unjudged
-from assetflow.core.freshness.moments import CURRENT, DataTime
 from assetflow.core.freshness.state.policies import PolicyRecord
-from assetflow.core.values.freshness_policy import FreshnessPolicy, State
+from assetflow.core.values.freshness_policy import CURRENT, DataTime, FreshnessPolicy, State
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)

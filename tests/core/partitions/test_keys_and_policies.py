@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from assetflow.core.partitions import MinimumCount, WaitForAll, check_key
-from assetflow.core.partitions.policies import policy_from_json
+from assetflow.core.partitions.rollup import policy_from_json
 from assetflow.errors import InvalidEvent, InvalidPartition
 
 

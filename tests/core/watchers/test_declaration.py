@@ -12,7 +12,7 @@ from assetflow import Asset, AssetWatcher, flow, task
 from assetflow.core.values.addresses import source_of_url, with_variables
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.watchers.stored import trigger_from_json
+from assetflow.core.values.watchers import trigger_from_json
 from assetflow.core.wire import FlowDeclaration, declaration_from_text, declaration_to_text
 from assetflow.errors import InvalidSchedule, InvalidWatcher
 from assetflow.watchers import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.watchers.snapshots import AT_ONCE, Snapshot, Table, first, since
+from assetflow.core.watchers.table_changes import AT_ONCE, Snapshot, Table, first, since
 
 
 def line(*operations: str, current: int | None = None) -> Table:

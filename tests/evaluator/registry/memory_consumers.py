@@ -10,11 +10,10 @@ from uuid import UUID
 
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.freshness.asset_freshness import AssetFreshness
-from assetflow.core.refused_deployments import RefusedDeployment
 from assetflow.core.rules import registry
 from assetflow.core.rules.state import State
 from assetflow.core.values.consumers import Consumer
-from assetflow.core.wire.deployments import Deployed
+from assetflow.core.wire.deployments import Deployed, RefusedDeployment
 from assetflow.evaluator.ports import KnownConsumer
 
 

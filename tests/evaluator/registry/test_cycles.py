@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.values.assets import Asset
-from assetflow.evaluator.consumers.cycles import find_cycles
+from assetflow.core.values.conditions import Token
+from assetflow.evaluator.consumers.checks import find_cycles
 from assetflow.evaluator.consumers.registry import Registry
 from tests.evaluator.registry.fake_prefect import A, B, C, FakePrefect, declaration
 

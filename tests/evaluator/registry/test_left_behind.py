@@ -12,8 +12,7 @@ from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.core.wire.deployments import Deployed
-from assetflow.evaluator.consumers.registry import Registry
-from assetflow.evaluator.consumers.warnings import left_behind
+from assetflow.evaluator.consumers.registry import Registry, left_behind
 from tests.evaluator.registry.fake_prefect import START, A, B, FakePrefect
 from tests.evaluator.registry.memory_consumers import MemoryConsumers
 

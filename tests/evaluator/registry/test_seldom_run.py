@@ -8,9 +8,9 @@ from datetime import timedelta
 import pytest
 
 from assetflow import Eager, OnMissing
-from assetflow.core.lazy_schedules import Lazy
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.freshness_schedules import Lazy
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration
 from assetflow.evaluator.consumers.checks import seldom_run

@@ -7,20 +7,54 @@ does not remember, and notes its changes. Without a source it holds everything i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from assetflow.core.freshness.graph import FlowNode, Resolve, TokensOf
-from assetflow.core.freshness.records import FlowRecord, Moment
-from assetflow.core.freshness.state.agenda import Agenda
-from assetflow.core.freshness.state.backfills import Backfills
+from assetflow.core.freshness.records import FlowRecord, Moment, Target
 from assetflow.core.freshness.state.changes import FreshnessChanges
 from assetflow.core.freshness.state.policies import Policies
-from assetflow.core.freshness.state.readings import Readings
-from assetflow.core.freshness.state.runs import Runs
 from assetflow.core.freshness.state.source import FreshnessSource
-from assetflow.core.freshness.state.targets import Targets
-from assetflow.core.freshness.state.updates import Updates
+from assetflow.core.freshness.state.targets import Backfills, Runs, Targets
+from assetflow.core.freshness.state.updates import Readings, Updates
 from assetflow.core.values.consumers import Consumer
+
+
+@dataclass
+class Agenda:
+    """The targets, flows and assets to judge in the next pass.
+
+    Attributes:
+        targets: the targets to judge.
+        flows: the flows whose runs, updates or declarations changed: what is below them may not have to wait any more.
+        assets: the assets that were updated or observed.
+        instants: the instants of the updates.
+        owing: the targets that are on the agenda because their flow was deployed or resumed: what it owes
+            runs in parts.
+    """
+
+    targets: dict[Target, None] = field(default_factory=dict[Target, None])
+    flows: dict[int, None] = field(default_factory=dict[int, None])
+    assets: dict[str, None] = field(default_factory=dict[str, None])
+    instants: dict[datetime, None] = field(default_factory=dict[datetime, None])
+    owing: dict[Target, None] = field(default_factory=dict[Target, None])
+
+    def add(self, target: Target) -> None:
+        """Add a target."""
+        self.targets[target] = None
+        self.flows[target.consumer] = None
+
+    def add_owing(self, target: Target) -> None:
+        """Add a target whose flow was deployed, or paused until now."""
+        self.add(target)
+        self.owing[target] = None
+
+    def take(self) -> Agenda:
+        """Return what is on the agenda, and clear it."""
+        taken = Agenda(self.targets, self.flows, self.assets, self.instants, self.owing)
+        self.targets, self.flows, self.assets, self.instants, self.owing = {}, {}, {}, {}, {}
+        return taken
+
 
 MOST_OWED = 16
 # A transaction judges at most so many targets that a deploy concerns, so that others need not wait for long.

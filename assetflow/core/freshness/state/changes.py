@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Hashable, Set
 from datetime import datetime
-from typing import TYPE_CHECKING
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Generic, TypeVar
 from uuid import UUID
 
 from assetflow.core.freshness.records import FlowRecord, ItemUpdate, Run, RunState, Target, TargetRecord
 
 if TYPE_CHECKING:
-    from assetflow.core.freshness.state.backfills import Backfill, BackfillItem
     from assetflow.core.freshness.state.policies import PolicyChange, PolicyRecord
+    from assetflow.core.freshness.state.targets import Backfill, BackfillItem
 
 
 class FreshnessChanges:
@@ -63,3 +64,43 @@ class FreshnessChanges:
     def begin(self) -> None:
         """Begin the next unit of work and clear the changes of the one before."""
         self.__init__()
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Alarms(Generic[K]):
+    """For each of some keys, the moment at which it has to be looked at."""
+
+    def __init__(self) -> None:
+        self._moments: dict[K, datetime] = {}
+        # In the order of time; entries whose key has another moment by now are void.
+        self._heap: list[tuple[datetime, int, K]] = []
+        self._count = 0
+
+    def set(self, key: K, moment: datetime | None) -> None:
+        """Set when a key is due; `None` cancels its alarm."""
+        if moment is None:
+            self._moments.pop(key, None)
+        elif self._moments.get(key) != moment:
+            self._moments[key] = moment
+            self._count += 1
+            heappush(self._heap, (moment, self._count, key))
+
+    def next(self) -> datetime | None:
+        """Return the earliest moment; `None` without alarms."""
+        while self._heap:
+            moment, _, key = self._heap[0]
+            if self._moments.get(key) == moment:
+                return moment
+            heappop(self._heap)
+        return None
+
+    def take(self, until: datetime) -> list[K]:
+        """Remove and return the keys that are due, earliest first."""
+        found: list[K] = []
+        while (moment := self.next()) is not None and moment <= until:
+            _, _, key = heappop(self._heap)
+            del self._moments[key]
+            found.append(key)
+        return found

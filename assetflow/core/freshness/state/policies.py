@@ -6,12 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from assetflow.core.freshness.causes import Cause
-from assetflow.core.freshness.moments import DataTime
-from assetflow.core.freshness.state.alarms import Alarms
-from assetflow.core.freshness.state.changes import FreshnessChanges
+from assetflow.core.freshness.state.changes import Alarms, FreshnessChanges
 from assetflow.core.freshness.state.source import FreshnessSource
-from assetflow.core.values.freshness_policy import FreshnessPolicy, State
+from assetflow.core.values.freshness_policy import DataTime, FreshnessPolicy, State
+from assetflow.core.values.keeping import Cause
 
 Chain = tuple[tuple[str, timedelta], ...]
 """The flows that run one after the other for an asset, each with the time that it is expected to take (8.15)."""

@@ -14,8 +14,8 @@ from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
 from assetflow.core.freshness.records import FlowRecord, Item, ItemUpdate, Moment, Row, Run, Target, TargetRecord
 
 if TYPE_CHECKING:
-    from assetflow.core.freshness.state.backfills import Backfill, BackfillItem
     from assetflow.core.freshness.state.policies import PolicyRecord
+    from assetflow.core.freshness.state.targets import Backfill, BackfillItem
 
 
 class FreshnessSource:

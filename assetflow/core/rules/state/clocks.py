@@ -6,8 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from assetflow.core.rules.state.changes import Changes, QueueKey
-from assetflow.core.rules.state.source import StateSource
+from assetflow.core.rules.state.changes import Changes, QueueKey, StateSource
 from assetflow.core.values.consumers import Decision
 
 

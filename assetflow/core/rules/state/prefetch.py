@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
-from assetflow.core.condition_tree import Token
-from assetflow.core.rules.evaluation import evaluate
-from assetflow.core.rules.mapping import target_keys_of
+from assetflow.core.rules.evaluation import evaluate, target_keys_of
 from assetflow.core.rules.state.changes import QueueKey
 from assetflow.core.rules.state.queues import LONG
 from assetflow.core.rules.state.state import State
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import MappingError

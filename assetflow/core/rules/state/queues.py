@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from assetflow.core.rules.evaluation import Pending
-from assetflow.core.rules.state.changes import Changes, QueueKey
-from assetflow.core.rules.state.events import Events, place_in_ledger
+from assetflow.core.rules.state.changes import Changes, QueueKey, StateSource
 from assetflow.core.rules.state.kept import Kept
-from assetflow.core.rules.state.source import StateSource
+from assetflow.core.rules.state.names import Events, place_in_ledger
 from assetflow.core.values.events import AssetEvent
 
 LONG = 100

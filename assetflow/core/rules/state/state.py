@@ -7,19 +7,107 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.condition_tree import Token
 from assetflow.core.freshness.state import Book
-from assetflow.core.rules.state.changes import Changes, QueueKey
+from assetflow.core.rules.state.changes import Changes, Consumed, QueueKey, StateSource
 from assetflow.core.rules.state.clocks import Clocks
-from assetflow.core.rules.state.consumers import Consumers
-from assetflow.core.rules.state.decisions import Decisions
-from assetflow.core.rules.state.events import Events, place_in_ledger
-from assetflow.core.rules.state.names import Names
+from assetflow.core.rules.state.names import Consumers, Events, Names, place_in_ledger
 from assetflow.core.rules.state.queues import Queues
-from assetflow.core.rules.state.receipts import Receipts
-from assetflow.core.rules.state.source import StateSource
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Decision, Receipt
 from assetflow.core.values.events import AssetEvent
+
+
+class Receipts:
+    """The receipts. New ones are written to the changes, earlier ones are read from the source."""
+
+    def __init__(self, source: StateSource, changes: Changes) -> None:
+        self._source = source
+        self._changes = changes
+
+    def of(self, consumer: int, event: int) -> Sequence[Receipt]:
+        """Return the receipts of an event for a consumer."""
+        found: dict[str | None, Receipt] = {}
+        if event < self._changes.first:
+            found = {receipt.target_key: receipt for receipt in self._source.receipts(consumer, event)}
+        for sequence, number, key, decision in self._changes.consumed:
+            if (sequence, number) == (event, consumer):
+                found[key] = found[key]._replace(status="consumed", decision=decision)
+        for (number, key), receipt in self._changes.receipts.get(event, {}).items():
+            if number == consumer:
+                if receipt is None:
+                    found.pop(key, None)
+                else:
+                    found[key] = receipt
+        return list(found.values())
+
+    def write(self, receipt: Receipt) -> None:
+        """Write a receipt; it replaces the one of the same event, consumer and target key."""
+        of_event = self._changes.receipts.get(receipt.event)
+        if of_event is None:
+            of_event = self._changes.receipts[receipt.event] = {}
+        of_event[receipt.consumer, receipt.target_key] = receipt
+
+    def consume(self, event: AssetEvent, decision: Decision) -> None:
+        """Write that a decision consumed a queued event."""
+        sequence, consumer, key = place_in_ledger(event), decision.consumer, decision.target_key
+        if sequence < self._changes.first and sequence not in self._changes.receipts:
+            self._changes.consumed.append(Consumed(sequence, consumer, key, decision.id))
+        else:
+            self.write(Receipt(sequence, event.asset.uri, consumer, "consumed", key, decision.id))
+
+    def drop(self, event: int, consumer: int, target_key: str | None) -> None:
+        """Delete a receipt."""
+        self._changes.receipts.setdefault(event, {})[consumer, target_key] = None
+
+
+class Decisions:
+    """The decisions. Runs end outside of the fold, so each unit of work reads anew which of them are going."""
+
+    def __init__(self, source: StateSource, changes: Changes) -> None:
+        self._source = source
+        self._changes = changes
+        self._busy: dict[int, set[str | None]] = {}
+
+    def load(self, consumers: Iterable[int]) -> None:
+        """Read for which keys of these consumers a run is going, unless it is known."""
+        missing = dict.fromkeys(number for number in consumers if number not in self._busy)
+        if missing:
+            self._busy |= {number: set() for number in missing}
+            for number, key in self._source.busy(missing):
+                self._busy[number].add(key)
+            for decision in self._changes.decisions:
+                if decision.consumer in missing:
+                    self._busy[decision.consumer].add(decision.target_key)
+
+    def is_busy(self, consumer: int, target_key: str | None) -> bool:
+        """Return True if a run that was started for this consumer and key is still going. Contract 4.7."""
+        self.load([consumer])
+        return target_key in self._busy[consumer]
+
+    def add(self, decision: Decision) -> None:
+        """Write a decision; its run counts as going from now on."""
+        self._changes.decisions.append(decision)
+        if decision.consumer in self._busy:
+            self._busy[decision.consumer].add(decision.target_key)
+
+    def retry_run(self, consumer: int, target_key: str | None) -> None:
+        """Let a run of a consumer for one key count as going again. Contract 4.7."""
+        self.load([consumer])
+        self._busy[consumer].add(target_key)
+
+    def end_runs(self, consumer: int) -> None:
+        """Let all runs of a consumer count as ended. Contract 4.7."""
+        self._busy[consumer] = set()
+
+    def end_run(self, consumer: int, target_key: str | None) -> None:
+        """Let the run of a consumer for one key count as ended. Contract 4.7."""
+        self.load([consumer])
+        self._busy[consumer].discard(target_key)
+
+    def renew(self) -> None:
+        """Forget which runs are going."""
+        self._busy.clear()
+
 
 _MB = 1 << 20
 

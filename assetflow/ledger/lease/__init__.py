@@ -1,1 +1,0 @@
-"""The lease, which lets one evaluator run at a time, and the evaluators that stand by for it."""
