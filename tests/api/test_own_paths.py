@@ -15,9 +15,9 @@ from assetflow.core.wire.deployments import CURSOR as CURSOR_OF_REFUSED
 from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.errors import InvalidSchedule
 from assetflow.evaluator.liveness import STOPPED
-from assetflow.evaluator.process.leadership import CURSOR
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.read.explanations import decision_explanation
+from assetflow.ledger.read.judging import HELD_UP
 from assetflow.watchers import MessageQueueTrigger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
@@ -301,7 +301,7 @@ def test_ready_says_what_holds_up_an_evaluator_of_another_process(api: Api, ledg
     ledger.writer.lease.acquire(Holder.this_process(event_id(1)))
     assert api.get("/api/v1/ready").status_code == 200
     since = NOON.isoformat()
-    ledger.writer.set_cursor(CURSOR, [{"name": "ledger", "since": since, "reason": "the database refuses: odd"}])
+    ledger.writer.set_cursor(HELD_UP, [{"name": "ledger", "since": since, "reason": "the database refuses: odd"}])
     answer = api.get("/api/v1/ready")
     assert (answer.status_code, answer.json()["problems"]) == (503, ["ledger: the database refuses: odd"])
 

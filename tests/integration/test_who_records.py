@@ -10,7 +10,8 @@ import pytest
 from prefect import flow as prefect_flow
 from prefect import task as prefect_task
 from prefect import unmapped
-from prefect.states import Failed, State
+from prefect.client.schemas.objects import State
+from prefect.states import Failed
 from prefect.transactions import atransaction, transaction
 
 from assetflow import AssetAlias, Metadata, OutletEvents, emit, flow, task

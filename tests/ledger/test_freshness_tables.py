@@ -13,7 +13,6 @@ from sqlalchemy import Connection, text
 from assetflow.core.freshness.state import Book
 from assetflow.core.freshness.state.targets import Backfill
 from assetflow.core.rules.state import State
-from assetflow.core.simulate import passes, run
 from assetflow.core.simulate import run as simulation
 from assetflow.core.simulate.world import World
 from assetflow.core.values.consumers import Decision
@@ -60,7 +59,7 @@ class StateOnTables(State):
 
 def run_on(ledger: Ledger, scenario: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     answers: list[Any] = []
-    decide = passes.keep_up_to_date
+    decide = simulation.keep_up_to_date
 
     def decide_and_write(world: World, decided: Sequence[Decision] = (), *, recorded: bool) -> None:
         decide(world, decided, recorded=recorded)
@@ -74,8 +73,7 @@ def run_on(ledger: Ledger, scenario: Any, monkeypatch: pytest.MonkeyPatch) -> An
                 connection.execute(text("SET session_replication_role = replica"))
             state = StateOnTables(connection)
             monkeypatch.setattr(simulation, "World", lambda start: World(start, state=state))
-            for module in (passes, run):
-                monkeypatch.setattr(module, "keep_up_to_date", decide_and_write)
+            monkeypatch.setattr(simulation, "keep_up_to_date", decide_and_write)
             answers.append(simulation.simulate(scenario))
             raise Undo
 
@@ -83,8 +81,7 @@ def run_on(ledger: Ledger, scenario: Any, monkeypatch: pytest.MonkeyPatch) -> An
         with pytest.raises(Undo):
             go()
     finally:
-        for module in (passes, run):
-            monkeypatch.setattr(module, "keep_up_to_date", decide)
+        monkeypatch.setattr(simulation, "keep_up_to_date", decide)
     return answers[0]
 
 

@@ -113,7 +113,7 @@ def test_the_request_of_a_backfill_says_so() -> None:
 def test_rule_8_17_the_request_of_an_eager_flow_says_why_and_after_which_decision() -> None:
     because = (Cause("data", "s3://shop/raw"), Cause("code"))
     made = replace(decision(), events=(), kind="eager", because=because)
-    first = RunContext(made.id, "core/daily", asked=Asked("eager", because, {}, frozenset()))
+    first = RunContext(made.id, "core/daily", asked=Asked("eager", because, {}, {}))
     labels = run_request(made, first)["labels"]
     assert labels["assetflow.because"] == "s3://shop/raw was updated, its code has another version"
     assert "assetflow.predecessor" not in labels

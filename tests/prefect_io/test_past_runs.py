@@ -25,7 +25,7 @@ URL = "http://prefect.test/api"
 NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=1)
 EARLIER = NOON - timedelta(hours=6)
-ASKED = Asked("eager", (Cause("data", "s3://shop/orders", "monday"),), {"s3://shop/report": "2"}, frozenset("a"))
+ASKED = Asked("eager", (Cause("data", "s3://shop/orders", "monday"),), {"s3://shop/report": "2"}, {"a": None})
 DEPLOYMENT = UUID("00000000-0000-4000-8000-000000000001")
 
 

@@ -46,7 +46,8 @@ def test_rule_10_2_the_ids_of_updates_do_not_depend_on_the_batch() -> None:
 
 @pytest.mark.parametrize("option", ["partition_key", "alias", "asset"])
 def test_rule_10_2_null_is_not_a_name(option: str) -> None:
-    each = Watched("w", MessageQueueTrigger("amqp://mq", queue="q", **{option: "order.name"}), (Asset("a"),))
+    reads: Any = {option: "order.name"}
+    each = Watched("w", MessageQueueTrigger("amqp://mq", queue="q", **reads), (Asset("a"),))
     given = intake(each, bodies=(b'{"order": {"name": null}}',))
     assert (given.recordings, given.poison) == ([], [0])
     assert "null at order.name" in given.refused[0].reason
