@@ -65,7 +65,7 @@ def test_live(h: Harness, capsys: pytest.CaptureFixture[str]) -> None:
     assert (keys(h.settle().runs(each_key)), keys(h.runs(each_day)), len(h.runs(plain))) == ([], [], 1)
 
     h.emit(SALES, partition_key="2026-01-01T05:00:00")
-    emit(SALES.uri, partition_key="2026-01-02T06:00:00")
+    emit(SALES.uri, key="2026-01-02T06:00:00")
     capsys.readouterr()
     upcoming = next_run(producer)
     assert upcoming.expected_start_time is not None
