@@ -46,15 +46,6 @@ async def test_what_a_killed_process_has_written_is_found_again() -> None:
         assert [event.id for event in events] == [event.id for event in first.events]
 
 
-async def test_what_an_earlier_version_has_written_is_found_too() -> None:
-    consumer, decision = f"report/{uuid4()}", decided()
-    async with prefect_api() as api:
-        body = {"key": f"assetflow-{decision.id}", "type": "assetflow-triggering-events", "data": "[]"}
-        old = cast("Json", await api.post("/artifacts/", body))
-        assert await ArtifactLog(api).keep_events(decision, consumer) == old["id"]
-        assert await kept_of(api, consumer) == []
-
-
 async def test_prefect_lists_one_entry_for_each_consumer() -> None:
     consumer, other = f"report/{uuid4()}", f"report/{uuid4()}"
     async with prefect_api() as api:
@@ -65,9 +56,3 @@ async def test_prefect_lists_one_entry_for_each_consumer() -> None:
         body = {"artifacts": {"key": {"any_": keys}}}
         listed = cast("list[Json]", await api.post("/artifacts/latest/filter", body))
         assert sorted(str(each["key"]) for each in listed) == keys
-
-
-def test_artifacts_of_earlier_versions_name_their_decision_in_the_key() -> None:
-    number = uuid4()
-    assert decision_of({"key": f"assetflow-{number}", "metadata_": None}) == number
-    assert decision_of({"key": "events-mine"}) is None

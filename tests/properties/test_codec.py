@@ -86,17 +86,6 @@ def test_declaration_survives_its_text(declaration: FlowDeclaration) -> None:
     assert declaration_to_text(declaration_from_text(text)) == text
 
 
-@given(timed_options())
-def test_a_reader_that_knows_no_time_refuses_the_text(options: ConsumerOptions) -> None:
-    """It would leave a cooldown out unseen (4.4)."""
-    stored = json.loads(declaration_to_text(FlowDeclaration(options)))
-    gates = {node[0] for node in stored.get("nodes", ()) if isinstance(node, list)}
-
-    needs_time = bool(gates - {"all", "any"} or {"opening", "intake", "deadline"} & stored.keys())
-
-    assert (stored["version"], stored.get("needs")) == ((2, ["time"]) if needs_time else (1, None))
-
-
 @given(declarations)
 def test_text_is_flat(declaration: FlowDeclaration) -> None:
     """Prefect loses a parameter schema that is nested too deep."""
