@@ -31,7 +31,7 @@ OPEN = {"/health", "/api/v1/health", "/hooks/{watcher}", "/login", "/static"}
 WRITES = {
     Right.READ: {"POST /api/v1/events/known", "POST /api/v1/simulate", "POST /logout"},
     Right.EMIT: {
-        "POST /api/v1/assets/{uri}/observations",
+        "POST /api/v1/assets/{asset}/observations",
         "POST /api/v1/events",
         "POST /api/v2/assets/events",
         "POST /asset/events",
