@@ -51,12 +51,20 @@ class Stage:
 
     # Consumers
 
-    def deploy(self, consumer: str, options: ConsumerOptions, *, paused: bool) -> None:
-        """Deploy a flow with this schedule; `paused` counts for a new consumer only."""
+    def deploy(
+        self, consumer: str, options: ConsumerOptions, declares: tuple[Asset, ...] = (), *, paused: bool
+    ) -> None:
+        """Deploy a flow with this schedule, which makes and reads what it declares.
+
+        `paused` counts for a new consumer only.
+        """
         is_new = consumer not in self._deployments
         if consumer not in self._flows:
             self._flows[consumer] = self._post("/flows/", {"name": f"{consumer} {self._mark}"})["id"]
-        text = declaration_to_text(FlowDeclaration(options))
+        data = options.data
+        makes = tuple(each for each in declares if each.token in {output.asset for output in data.outputs})
+        reads = tuple(each for each in declares if each.token in data.inlets)
+        text = declaration_to_text(FlowDeclaration(options, makes, reads, data.outputs))
         parameter = {"title": EVENTS_PARAMETER, "default": None, SCHEMA_EXTENSION: text}
         schema = {"type": "object", "properties": {EVENTS_PARAMETER: parameter}, "required": []}
         body = {"name": DEPLOYMENT, "flow_id": self._flows[consumer], "parameter_openapi_schema": schema}

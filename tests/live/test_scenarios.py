@@ -86,10 +86,10 @@ def perform(live: Stage, scenario: dict[str, Any]) -> None:
 def deploy(live: Stage, name: str, spec: ConsumerSpec) -> None:
     """Deploy a consumer; a schedule that cannot be written down is not deployed."""
     try:
-        options = spec.options()
+        options, declares = spec.options(), spec.declares()
     except AssetflowError:
         return
-    live.deploy(name, options, paused=spec.paused)
+    live.deploy(name, options, declares, paused=spec.paused)
 
 
 @singledispatch
