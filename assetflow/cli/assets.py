@@ -16,7 +16,6 @@ from assetflow.cli.watch import watchable
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import iso
-from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import AssetRecord, DeclaredEdge
 from assetflow.operations import consumers
@@ -170,6 +169,8 @@ def hide(asset: str, /, *, json: bool = False) -> None:
     json
         Print one JSON document.
     """
+    from assetflow.ledger import Ledger
+
     with Ledger.open() as ledger:
         uri = consumers.hide(Installation(ledger), asset, by=this_user())
     _tell(uri, hidden=True, json=json)
@@ -185,6 +186,8 @@ def unhide(asset: str, /, *, json: bool = False) -> None:
     json
         Print one JSON document.
     """
+    from assetflow.ledger import Ledger
+
     with Ledger.open() as ledger:
         uri = consumers.unhide(Installation(ledger), asset)
     _tell(uri, hidden=False, json=json)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import cyclopts
@@ -21,8 +21,9 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerRecord
 from assetflow.operations.consumers import list_by_id, switch_named
 from assetflow.operations.installation import open_prefect
-from assetflow.prefect_io.deployments import Deployments
-from assetflow.prefect_io.rest import prefect_api
+
+if TYPE_CHECKING:
+    from assetflow.prefect_io.deployments import Deployments
 
 _NONE_YET = "No consumers yet: deploy a flow that is scheduled on assets."
 
@@ -167,6 +168,9 @@ async def wait_until_known(names: Sequence[str] = (), seconds: float = 60.0) -> 
         PrefectUnreachable: Prefect did not answer in all that time.
         InvalidSchedule: the schedule of a deployment that is waited for cannot be used.
     """
+    from assetflow.prefect_io.deployments import Deployments
+    from assetflow.prefect_io.rest import prefect_api
+
     deadline = monotonic() + seconds
     deployed: dict[UUID, Deployed] = {}
     refused: RefusedDeployment | None = None

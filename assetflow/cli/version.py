@@ -9,7 +9,7 @@ from importlib.metadata import version as version_of
 from rich.text import Text
 
 from assetflow.cli.output import print_json, show, table
-from assetflow.ledger.schema import VERSION
+from assetflow.ledger.version import VERSION
 
 
 def version(*, json: bool = False) -> None:

@@ -12,10 +12,7 @@ from assetflow.core.values.words import shown
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
 from assetflow.ledger import lease
 from assetflow.ledger.sql.freshness_tables import Base
-
-VERSION = "0001"
-"""The newest migration. Versions have four digits, so that their order is that of texts."""
-
+from assetflow.ledger.version import VERSION
 
 VERSION_TABLE = "ledger_version"
 MIGRATIONS = Path(__file__).parent / "migrations"

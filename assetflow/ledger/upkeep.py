@@ -13,9 +13,9 @@ from sqlalchemy import Connection
 from assetflow.errors import LedgerError
 from assetflow.ledger import schema
 from assetflow.ledger.ledger import begin_ledger
-from assetflow.ledger.schema import VERSION
 from assetflow.ledger.sql.engine import default_place, ledger_url, make_place, open_engine, place_of, writing
 from assetflow.ledger.sql.failures import explained
+from assetflow.ledger.version import VERSION
 
 # How long to wait for another upgrade.
 SECONDS_TO_WAIT = 600.0

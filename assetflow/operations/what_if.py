@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from assetflow.core.explain.what_if import WhatIf
@@ -14,8 +15,10 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.posted_events import event_by_hand
 from assetflow.core.values.words import count
-from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import ConsumerRecord
+
+if TYPE_CHECKING:
+    from assetflow.ledger.read.reader import Reader
+    from assetflow.ledger.records import ConsumerRecord
 
 # A backfill may be large, and its preview is asked for while the user types.
 MOST_BACKFILLED = 200

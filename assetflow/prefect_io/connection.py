@@ -22,7 +22,6 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import httpx
-from prefect.settings import get_current_settings
 
 _URL, _KEY, _AUTH_STRING = "PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING"
 _HEADERS, _HOME = "PREFECT_CLIENT_CUSTOM_HEADERS", "PREFECT_HOME"
@@ -143,6 +142,8 @@ def _is_texts(headers: object) -> bool:
 
 def request_headers() -> dict[str, str]:
     """Return the headers for every request: those in Prefect's settings, and the authorization."""
+    from prefect.settings import get_current_settings
+
     settings = get_current_settings()
     headers = dict(settings.client.custom_headers)
     if settings.api.auth_string is not None:
@@ -155,6 +156,8 @@ def request_headers() -> dict[str, str]:
 
 def event_stream_token() -> str | None:
     """Return the token for the first message on the event stream, or `None` if the settings have no credentials."""
+    from prefect.settings import get_current_settings
+
     api = get_current_settings().api
     secret = api.auth_string or api.key
     return None if secret is None else secret.get_secret_value()

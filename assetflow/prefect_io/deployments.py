@@ -6,11 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 from uuid import UUID
-
-from prefect.client.schemas.objects import ConcurrencyLimitStrategy
-from prefect.client.schemas.responses import DeploymentResponse
 
 from assetflow.core.values.events import canonical_json
 from assetflow.core.values.schedule_checks import refuse_endless_waiting
@@ -20,6 +17,9 @@ from assetflow.core.wire.deployments import Deployed, DeployedChanges
 from assetflow.errors import AssetflowError, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import Json, PrefectApi
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.responses import DeploymentResponse
 
 FIRST_PAGE = 20
 PAGE = 200
@@ -144,6 +144,8 @@ _CANCELS: dict[str, Any] = {"collision_strategy": "CANCEL_NEW"}
 
 
 def _response(row: Json) -> DeploymentResponse:
+    from prefect.client.schemas.responses import DeploymentResponse
+
     taken = {name: row[name] for name in _READ if name in row}
     options = cast("Mapping[str, object]", row.get("concurrency_options") or {})
     if options.get("collision_strategy") == _CANCELS["collision_strategy"]:
@@ -207,6 +209,8 @@ def _refuse_required_parameters(deployment: DeploymentResponse, where: str) -> N
 
 
 def _refuse_cancelling(deployment: DeploymentResponse, where: str) -> None:
+    from prefect.client.schemas.objects import ConcurrencyLimitStrategy
+
     options = deployment.concurrency_options
     if options is not None and options.collision_strategy == ConcurrencyLimitStrategy.CANCEL_NEW:
         raise InvalidSchedule(
@@ -261,7 +265,7 @@ class Deployments:
         self._api = api
         self._latest = ChangeFeed(api, "/deployments", _response)
         self._flow_names: dict[UUID, str] = {}
-        self._named_later = DeployedChanges[DeploymentResponse]()
+        self._named_later = DeployedChanges["DeploymentResponse"]()
 
     async def changes(self) -> DeployedChanges[Deployed]:
         """Return the changes since the last call; the first call returns everything.
@@ -275,7 +279,7 @@ class Deployments:
             [*self._named_later.changed, *changes.changed], [*self._named_later.gone, *changes.gone]
         )
         await self._read_flow_names({each.flow_id for each in self._named_later.changed})
-        known, self._named_later = self._named_later, DeployedChanges[DeploymentResponse]()
+        known, self._named_later = self._named_later, DeployedChanges["DeploymentResponse"]()
         deployed = [to_deployed(each, self._flow_names.get(each.flow_id, str(each.flow_id))) for each in known.changed]
         return DeployedChanges(deployed, known.gone)
 

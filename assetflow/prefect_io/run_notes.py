@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
-from prefect.utilities.urls import url_for
-
 from assetflow.core.explain import DecisionExplanation, source_of
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import Cause, CauseKind
@@ -150,6 +148,8 @@ def _row(event: AssetEvent, completed_by: AssetEvent | None, ui_url: str, *, has
 
 def _source(event: AssetEvent) -> str:
     """Return who made the event, with a link to the run's page in Prefect."""
+    from prefect.utilities.urls import url_for
+
     run = event.source_flow_run
     url = None if run is None else url_for("flow-run", obj_id=run.id)
     # Prefect's pages show the text of a link as it is written, so that it must need no escapes.

@@ -10,7 +10,7 @@ import respx
 
 from assetflow.evaluator.process.prune import CURSOR
 from assetflow.ledger import Ledger
-from assetflow.ledger.schema import VERSION
+from assetflow.ledger.version import VERSION
 from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import ORDERS, deploy, update
 

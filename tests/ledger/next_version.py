@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from assetflow.ledger import schema, upkeep
-from assetflow.ledger.schema import VERSION
+from assetflow.ledger.version import VERSION
 
 NEXT = f"{int(VERSION) + 1:04}"
 
