@@ -51,12 +51,20 @@ class Model:
     def owner_of(self, name: str) -> str | None:
         return self._owners.get(name)
 
+    def load_owners(self, names: Iterable[str]) -> None:
+        """Read nothing: all owners are known."""
+
     def names_of(self, uri: str) -> Collection[str]:
         return self._names.get(uri, ())
 
     def declare(self, name: str, uri: str) -> None:
+        if name in self._owners:
+            self._names[self._owners[name]].pop(name, None)
         self._owners[name] = uri
         self._names[uri][name] = None
+
+    def is_declared(self, uri: str, *, besides: UUID) -> bool:
+        return any(each.deployment_id != besides for each in self.wanting(frozenset((Token("uri", uri),))))
 
     def aliases_of(self, uri: str) -> Collection[str]:
         return self._aliases.get(uri, ())
