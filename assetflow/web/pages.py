@@ -161,16 +161,17 @@ class Pages:
             fragment: the block of the template to send if htmx asks, which puts it into the open page.
             content: the variables of the template.
         """
+        evaluators = self._backend.ledger.reader.evaluators()
         known = {
             "prefect": PrefectLinks.of(self._backend.ledger.reader),
-            "prefect_away": is_prefect_away(self._backend),
+            "prefect_away": is_prefect_away(self._backend, evaluators),
         }
         if not (fragment and wants_fragment(request)):
             return self.bare(
                 request,
                 template,
                 status=status,
-                **known | {"troubles": troubles_of(self._backend)} | content,
+                **known | {"troubles": troubles_of(self._backend, evaluators)} | content,
             )
         found = self._templates.get_template(template)
         context = found.new_context(self._always(request) | known | content)

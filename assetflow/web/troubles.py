@@ -7,6 +7,7 @@ from datetime import datetime
 
 from assetflow.api.requests import Backend
 from assetflow.evaluator.liveness import downtime, failing_words, not_watching
+from assetflow.ledger.lease import Evaluators
 from assetflow.ledger.records import WatchingStatus
 
 _OF_PREFECT = ("Prefect", "listening", "catching up", "reading Prefect", "launching", "asking for runs")
@@ -29,15 +30,19 @@ class ShownTrouble:
     concerned: tuple[str, str] | tuple[()] = ()
 
 
-def is_prefect_away(backend: Backend) -> bool:
+def is_prefect_away(backend: Backend, evaluators: Evaluators) -> bool:
     """Return True if the evaluator cannot reach Prefect now."""
-    return any(name.startswith(_OF_PREFECT) for name in backend.current_troubles(backend.ledger.reader.evaluators()))
+    return any(name.startswith(_OF_PREFECT) for name in backend.current_troubles(evaluators))
 
 
-def troubles_of(backend: Backend) -> list[ShownTrouble]:
-    """Return the troubles that keep updates from leading to runs."""
+def troubles_of(backend: Backend, evaluators: Evaluators | None = None) -> list[ShownTrouble]:
+    """Return the troubles that keep updates from leading to runs.
+
+    Parameters:
+        evaluators: the evaluators, if they were read already.
+    """
     found: list[ShownTrouble] = []
-    evaluators = backend.ledger.reader.evaluators()
+    evaluators = evaluators or backend.ledger.reader.evaluators()
     down = downtime(evaluators)
     if down is not None:
         last_sign = None if evaluators.lease is None else evaluators.lease.renewed
