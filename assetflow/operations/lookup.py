@@ -101,7 +101,10 @@ def find_uri(reader: Reader, text: str) -> str:
         InvalidAsset: the text is not a name, and cannot be a URI.
     """
     node = Node.from_json(text)
-    uri = node.value if node is not None and node.kind == "asset" else asset_called(reader, text).uri
+    named = {} if node is not None and node.kind == "asset" else reader.assets.uris_called([text])
+    if text in named:
+        return named[text]
+    uri = node.value if node is not None and node.kind == "asset" else Asset(text).uri
     if uri in reader.assets.numbers([uri]):
         return uri
     close = near_assets(reader, text)

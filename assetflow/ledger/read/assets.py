@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, func, literal, or_, select, union_all
 
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import iso
@@ -95,8 +95,13 @@ _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias)
 _TIMES = select(EVENT.c.sequence, EVENT.c.occurred, EVENT.c.recorded).where(in_values(EVENT.c.sequence, "newest"))
 _OWNERS = select(ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "names"))
 _LINKED = select(ALIAS_LINK.c.uri).where(in_values(ALIAS_LINK.c.alias, "aliases"))
-_OWNED = select(ASSET_NAME.c.name, ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "texts"))
-_URIS = select(ASSET.c.uri).where(in_values(ASSET.c.uri, "texts"))
+# A name comes after a URI of the same text, and so wins.
+_CALLED = union_all(
+    select(ASSET.c.uri.label("text"), ASSET.c.uri.label("found"), literal(0).label("place")).where(
+        in_values(ASSET.c.uri, "texts")
+    ),
+    select(ASSET_NAME.c.name, ASSET_NAME.c.uri, literal(1)).where(in_values(ASSET_NAME.c.name, "texts")),
+).order_by("place")
 _SCHEDULED = (
     select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value, CONSUMER.c.name, CONSUMER.c.since)
     .join(CONSUMER, CONSUMER.c.id == CONSUMER_TOKEN.c.consumer)
@@ -268,10 +273,8 @@ class AssetReader:
 
     def uris_called(self, texts: Collection[str]) -> dict[str, str]:
         """Return the URIs of the assets that people mean: those with these names, else those with these URIs."""
-        given = {"texts": list(texts)}
         with self._connect() as connection:
-            uris = {uri: uri for uri in connection.scalars(_URIS, given)}
-            return uris | {row[0]: row[1] for row in connection.execute(_OWNED, given)}
+            return {row[0]: row[1] for row in connection.execute(_CALLED, {"texts": list(texts)})}
 
     def known_names(self) -> list[str]:
         """Return all URIs and names, for suggestions."""
