@@ -22,6 +22,7 @@ from assetflow.ledger import Ledger
 from assetflow.spark.publish import publish
 from assetflow.spark.reading import read
 from assetflow.testing import Harness, harness
+from assetflow.timetables import CronTriggerTimetable
 from tests.api.serving import serving
 from tests.docs.pieces import all_pieces, imported, pieces
 from tests.environment.prefect_server import PrefectServer
@@ -198,7 +199,7 @@ def test_events_of_the_past(h: Harness, piece: Piece) -> None:
 
 
 @pytest.mark.prefect
-@pytest.mark.parametrize("number", [4, 5])
+@pytest.mark.parametrize("number", [4, 6])
 def test_schedules(h: Harness, piece: Piece, number: int) -> None:
     page = piece("docs/migration.md", number)
     h.deploy(page.report)
@@ -208,8 +209,19 @@ def test_schedules(h: Harness, piece: Piece, number: int) -> None:
 
 
 @pytest.mark.prefect
+def test_one_update_a_run(h: Harness, piece: Piece) -> None:
+    page = piece("docs/migration.md", 5)
+    h.deploy(page.one_by_one)
+    h.deploy(page.together)
+    for _ in range(2):
+        h.emit(page.files)
+    assert states(h, page.one_by_one) == ["Completed", "Completed"]
+    assert set(states(h, page.together)) == {"Completed"}
+
+
+@pytest.mark.prefect
 def test_materialize(h: Harness, piece: Piece) -> None:
-    page = piece("docs/migration.md", 6)
+    page = piece("docs/migration.md", 7)
     h.deploy(page.report)
     within_a_flow(page.load_orders)
     assert states(h, page.report) == ["Completed"]
@@ -218,7 +230,7 @@ def test_materialize(h: Harness, piece: Piece) -> None:
 @pytest.mark.spark
 @pytest.mark.prefect
 def test_a_dataframe_that_is_published(h: Harness, piece: Piece, spark: SparkSession) -> None:
-    page = piece("docs/migration.md", 7, places=("file:///lake/",))
+    page = piece("docs/migration.md", 8, places=("file:///lake/",))
     publish(spark.createDataFrame([("ada", 2.0), ("ada", 3.0)], "customer STRING, total DOUBLE"), page.orders)
     h.deploy(page.orders_report)
     h.emit(page.orders)
@@ -410,8 +422,14 @@ def test_the_tutorial_on_time(piece: Piece, name: str) -> None:
     getattr(tutorial, name)()
 
 
+@pytest.mark.prefect
+def test_times_that_passed_while_nothing_ran(piece: Piece) -> None:
+    page = piece("docs/times.md", 1, flow=flow, CronTriggerTimetable=CronTriggerTimetable)
+    assert page.refresh.declaration.options.schedule.timetable.catchup == "latest"
+
+
 def test_a_query_over_the_data_interval(piece: Piece) -> None:
-    page = piece("docs/times.md", 1)
+    page = piece("docs/times.md", 2)
     start = datetime(2026, 1, 1, 6, tzinfo=UTC)
     runs = (None, SourceFlowRun(uuid4()), SourceFlowRun(uuid4(), data_interval_start=start))
     events = [AssetEvent(uuid4(), Asset("s3://a/b"), start, Origin("task", flow_run=run)) for run in runs]
@@ -458,7 +476,7 @@ def emit_to(url: str, *arguments: Any, to: str, **options: Any) -> AssetEvent:
 
 
 # Pages whose tests get the number of the piece as a parameter.
-BY_PARAMETER = {("docs/migration.md", 4), ("docs/migration.md", 5), *(("docs/reference.md", n) for n in range(3))}
+BY_PARAMETER = {("docs/migration.md", 4), ("docs/migration.md", 6), *(("docs/reference.md", n) for n in range(3))}
 
 
 def test_every_piece_is_run() -> None:

@@ -275,7 +275,7 @@ def run_for(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             flow_run = None
             parameters: ClassVar = {"partition_key": key, "triggering_asset_events": list(events)}
 
-        for place in ("triggering", "partition_inputs"):
+        for place in ("triggering", "past_events.reading"):
             monkeypatch.setattr(f"assetflow.authoring.{place}.flow_run_contexts", lambda: iter([cast(Any, Context)]))
 
     return become
