@@ -26,7 +26,7 @@ from assetflow.ledger import Holder, Ledger
 from assetflow.watchers import MessageQueueTrigger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
-from tests.ledger.test_kept import BOARD, CORE, RAW, kept
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, kept
 
 ORDERS_PATH = quote(ORDERS.uri, safe="")
 # The verbs with which operation ids begin.

@@ -21,7 +21,7 @@ from assetflow.core.values.events import Recording
 from assetflow.ledger import Ledger
 from benchmarks import instructions, ring
 from tests.ledger.making import NOW
-from tests.ledger.test_plans import statements
+from tests.ledger.sql.test_plans import statements
 
 RECORDINGS = 240
 BATCH = 60

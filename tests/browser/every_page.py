@@ -15,7 +15,7 @@ from assetflow.operations.backfill import BackfillWanted
 from assetflow.operations.installation import Installation
 from tests.browser.site import START, update
 from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy
-from tests.ledger.test_kept import Place, kept
+from tests.ledger.write.test_kept import Place, kept
 
 DAYS = 40
 CLICKS, SESSIONS, FUNNEL = (

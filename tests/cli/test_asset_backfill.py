@@ -17,7 +17,7 @@ from assetflow.core.partitions import IdentityMapper
 from assetflow.crash_points import BackfillPoint
 from assetflow.ledger import Ledger
 from tests.cli.conftest import API_URL, Call
-from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
 
 
 @pytest.fixture

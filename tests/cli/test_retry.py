@@ -7,7 +7,7 @@ import pytest
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import deploy
-from tests.ledger.test_kept import CORE, RAW, Place, kept, only
+from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ LONGEST = (
     "tests/stack/test_freshness_tutorial.py",
     "tests/stack/test_demo.py",
     "tests/stack/test_first_project.py",
-    "tests/ledger/test_conformance.py",
+    "tests/ledger/fold/test_conformance.py",
     "tests/spark/",
     "tests/worker/test_seam.py",
     "tests/live/test_scenarios.py",
     "tests/docs/test_pieces.py",
-    "tests/watching/test_queues.py",
+    "tests/watching/kinds/test_queues.py",
 )
 
 

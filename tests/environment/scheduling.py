@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 # One process has a session of Spark, one the client of Airflow: the others need not.
-TOGETHER = ("tests/spark/", "tests/api/test_airflow_client.py")
+TOGETHER = ("tests/spark/", "tests/api/v2/test_airflow_client.py")
 
 
 class Groups(LoadScopeScheduling):

@@ -9,7 +9,7 @@ import pytest
 
 from assetflow.errors import AssetflowError, LeaseLost, LedgerForeign, LedgerLocked
 from assetflow.evaluator.health import FIRST_PAUSE, REASONS_LOGGED, Health, heard, keep_going, one_reason
-from tests.evaluator.test_launch import Pad
+from tests.evaluator.runs.test_launch import Pad
 
 
 async def test_heard_returns_whether_the_event_was_set_in_time() -> None:

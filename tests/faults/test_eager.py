@@ -21,7 +21,7 @@ from tests.faults.test_freshness import all_told, told
 from tests.faults.test_ledger_in_trouble import rebuild
 from tests.faults.test_time import skewed
 from tests.faults.world import ENDED, PATIENCE, World
-from tests.ledger.test_kept import kept
+from tests.ledger.write.test_kept import kept
 
 pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900)]
 

@@ -30,7 +30,7 @@ from tests.cli.conftest import API_URL
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.environment.prefect_settings import prefect_at
 from tests.golden import agrees
-from tests.ledger.test_kept import CORE, RAW, Place, kept
+from tests.ledger.write.test_kept import CORE, RAW, Place, kept
 
 BOARD = Asset("s3://lake/board", freshness=FreshnessPolicy(timedelta(hours=1)))
 NOW = NOON + timedelta(hours=2)
@@ -102,7 +102,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         patch.setenv("USER", "ann")
         numbers = count(1)
         for name, module in sys.modules.copy().items():
-            if name.startswith(("assetflow.", "tests.ledger.test_kept", "tests.cli.shop")):
+            if name.startswith(("assetflow.", "tests.ledger.write.test_kept", "tests.cli.shop")):
                 for attribute, value in (("datetime", Clock), ("uuid4", lambda: UUID(int=next(numbers)))):
                     if attribute in vars(module):
                         patch.setattr(module, attribute, value)

@@ -27,7 +27,7 @@ from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
-from tests.evaluator.registry.memory_consumers import MemoryConsumers
+from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 

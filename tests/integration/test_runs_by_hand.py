@@ -15,7 +15,7 @@ from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Reader
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation, recording
-from tests.ledger.test_kept import kept
+from tests.ledger.write.test_kept import kept
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 

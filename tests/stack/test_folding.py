@@ -12,7 +12,7 @@ from assetflow.core.values.consumers import Decision
 from assetflow.ledger import Ledger
 from assetflow.stack.calls import FlowRun
 from assetflow.stack.summary import DeployedConsumer, deployed_now, fold_again
-from tests.ledger.test_kept import BOARD, CORE, LEFT, RAW, RIGHT, Place, kept, only
+from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, RIGHT, Place, kept, only
 
 
 class Walk(Place):

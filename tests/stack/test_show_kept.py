@@ -10,7 +10,7 @@ from rich.console import Console
 from assetflow.ledger import Ledger
 from assetflow.stack.show import show
 from assetflow.stack.summary import Story, deployed_now
-from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept, only
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
 from tests.stack.test_summary import run_of
 
 

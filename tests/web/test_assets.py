@@ -22,7 +22,7 @@ from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.watchers import FileTrigger, MessageQueueTrigger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
-from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
 

@@ -9,7 +9,7 @@ import pytest
 from assetflow.core.partitions import StartOfDayMapper
 from assetflow.ledger import Ledger
 from tests.cli.shop import NOON
-from tests.ledger.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
 from tests.web.conftest import Site
 from tests.web.html import read
 

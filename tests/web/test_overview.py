@@ -17,8 +17,8 @@ from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from tests.api.test_scale import statements
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
-from tests.ledger.test_kept import Place, kept
-from tests.ledger.test_lazy import lazy
+from tests.ledger.write.test_kept import Place, kept
+from tests.ledger.write.test_lazy import lazy
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import read
 

@@ -7,7 +7,7 @@ from uuid import uuid4
 from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
-from tests.ledger.test_declared import declare
+from tests.ledger.write.test_declared import declare
 from tests.web.conftest import Site
 
 

@@ -15,7 +15,7 @@ from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.ledger import Ledger
 from tests.cli.shop import NOON
 from tests.ledger.making import A, B, C, deploy, deploy_maker, update
-from tests.ledger.test_kept import BOARD, CORE, LEFT, RAW, Place, kept
+from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, Place, kept
 from tests.web.conftest import MakeSite, Site
 
 

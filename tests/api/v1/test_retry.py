@@ -1,0 +1,129 @@
+"""`POST /api/v1/consumers/{flow}/{deployment}/retry`, and `retry` in Python by it or beside the ledger (8.7)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+import assetflow
+from assetflow.api.keys import Keys
+from assetflow.api.security import Access
+from assetflow.errors import ApiRefused, InvalidCall, LedgerError, UnknownConsumer
+from assetflow.ledger import Ledger
+from tests.api.conftest import Api, MakeApi
+from tests.cli.shop import deploy, update
+from tests.ledger.making import NOW
+from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
+
+RETRY = "/api/v1/consumers/core/lake/retry"
+
+
+@pytest.fixture
+def failed(ledger: Ledger) -> Place:
+    place = Place(ledger)
+    place.deploy("core/lake", kept([RAW], [CORE]))
+    place.end(only(place.update(RAW)), "failed")
+    return place
+
+
+def test_8_7_a_retry_makes_a_decision_and_tells_the_evaluator(failed: Place, make_api: MakeApi) -> None:
+    told: list[bool] = []
+    answer = make_api(on_recorded=lambda: told.append(True)).post(RETRY, json={}).json()
+
+    newest = failed.ledger.reader.decisions.find()[0]
+    assert answer["decisions"] == [{"id": str(newest.id), "consumer": "core/lake", "target_key": None}]
+    assert told == [True]
+
+
+def test_8_7_a_retry_of_nothing_is_refused(failed: Place, api: Api) -> None:
+    deploy(failed.ledger, "report/shop", RAW)
+    for path, code, where in (
+        ("nobody/here/retry", 404, ""),
+        ("report/shop/retry", 409, ""),
+        ("core/lake/retry?all_failed=true", 422, "query.all_failed"),
+        ("core/lake/retry?target_key=a", 422, "query.target_key"),
+    ):
+        answer = api.post(f"/api/v1/consumers/{path}", json={})
+        assert (answer.status_code, answer.json().get("where") or "") == (code, where)
+
+
+def failed_runs(ledger: Ledger, number: int) -> list[UUID]:
+    """Let runs of a consumer that updates start fail; return them, oldest first."""
+    deploy(ledger, "report/shop", RAW)
+    runs = [UUID(int=each) for each in range(1, number + 1)]
+    for run in runs:
+        decision = only(update(ledger, RAW, run.int))
+        ledger.writer.decisions.launched(decision.id, run, NOW)
+        ledger.writer.decisions.ended("Failed", NOW, flow_run_id=run, outcome="failed")
+    return runs
+
+
+class Prefect:
+    """Prefect's flow runs: each by its state, as Prefect is asked for them and told of a new one."""
+
+    def __init__(self, states: dict[UUID, str]) -> None:
+        self.states = states
+
+    async def __aenter__(self) -> Prefect:
+        return self
+
+    async def __aexit__(self, *_: object) -> None: ...
+
+    async def get(self, path: str) -> None: ...
+
+    async def post(self, path: str, body: dict[str, Any]) -> Any:
+        if path == "/flow_runs/filter":
+            asked = [UUID(each) for each in body["flow_runs"]["id"]["any_"]]
+            return [{"id": str(run), "state_type": self.states[run]} for run in asked if run in self.states]
+        assert body["force"]
+        self.states[UUID(path.split("/")[2])] = body["state"]["name"]
+        return None
+
+
+def test_4_7_the_last_failed_run_of_a_consumer_runs_again_or_all_do(ledger: Ledger, make_api: MakeApi) -> None:
+    first, second, running, gone = runs = failed_runs(ledger, 4)
+    prefect = Prefect(dict.fromkeys((first, second), "FAILED") | {running: "RUNNING"})
+    api = make_api(prefect=lambda: prefect)
+    retry = "/api/v1/consumers/report/shop/retry"
+    assert api.post(retry, json={}).status_code == 409, f"{gone} was deleted"
+    answer = api.post(f"{retry}?all_failed=true", json={}).json()
+    assert answer["flow_runs"] == [str(first), str(second)]
+    assert answer["decisions"] == []
+    assert prefect.states == {first: "AwaitingRetry", second: "AwaitingRetry", running: "RUNNING"}
+
+    prefect.states = dict.fromkeys(runs, "CRASHED")
+    assert api.post(retry, json={}).json()["flow_runs"] == [str(gone)], "the newest one"
+
+
+def test_8_7_a_retry_needs_the_right_to_operate(failed: Place, make_api: MakeApi) -> None:
+    keys = Keys(everything="k" * 32, read="r" * 32, emit="e" * 32)
+    api = make_api(Access(keys))
+    answers = [api.post(RETRY, json={}, headers={"X-API-Key": key * 32}).status_code for key in "rek"]
+    assert answers == [403, 403, 200]
+    assert len(failed.ledger.reader.decisions.find()) == 2
+
+
+def test_8_7_python_retries_by_the_api(
+    failed: Place, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("ASSETFLOW_API_URL", str(api.base_url))
+    made: list[UUID] = assetflow.retry("core/lake")
+    assert made == [failed.ledger.reader.decisions.find()[0].id]
+    with pytest.raises(ApiRefused, match="core/lake is not partitioned"):
+        assetflow.retry("core/lake", "a")
+
+
+def test_8_7_python_retries_beside_the_ledger(failed: Place, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(InvalidCall, match="'core' is not flow/deployment"):
+        assetflow.retry("core")
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "elsewhere"))
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        assetflow.retry("core/lake")
+    monkeypatch.setenv("ASSETFLOW_DATABASE_URL", f"sqlite:///{failed.ledger.place}")
+    with pytest.raises(UnknownConsumer):
+        assetflow.retry("core/nowhere")
+    assert assetflow.retry("core/lake") == [failed.ledger.reader.decisions.find()[0].id]

@@ -1,0 +1,128 @@
+"""Statuses, versions and plans through the API, and `status` in Python on top of either (8.9, 8.16)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+import assetflow
+from assetflow import Asset, Eager, FreshnessPolicy
+from assetflow.errors import InvalidCall, UnknownAsset
+from assetflow.ledger import Ledger
+from tests.api.conftest import Api
+from tests.ledger.making import NOW, A, B, deploy_maker, update
+from tests.ledger.write.test_kept import Place, kept, only
+
+FACT = f"/api/v1/assets/{quote(B.uri, safe='')}"
+
+
+@pytest.fixture
+def made(ledger: Ledger) -> Ledger:
+    """B was made from A, which has changed since."""
+    deploy_maker(ledger, Eager(), [B], [A], "make/x")
+    for asset, version in ((A, "first"), (B, "made"), (A, "second")):
+        ledger.writer.events.record([update(asset, data_version=version)], NOW)
+    return ledger
+
+
+@pytest.mark.usefixtures("made")
+def test_the_status_of_an_asset(api: Api) -> None:
+    found = api.get(f"{FACT}/status").json()
+
+    assert (found["state"], found["producer"], found["counts"]) == ("stale", "make/x", None)
+    assert (found["causes"][0]["read"], found["causes"][0]["now"]) == ("first", "second")
+    assert [each["state"] for each in api.get("/api/v1/statuses").json()["items"]] == ["source", "stale"]
+
+
+def test_8_12_the_explanation_of_an_asset_leads_to_the_source_of_its_data_time(ledger: Ledger, api: Api) -> None:
+    deploy_maker(ledger, Eager(), [B], [A], "make/x")
+    first, made = update(A, data_version="first"), update(B, inputs={A.uri: 1})
+    for minute, recording in enumerate((first, made, update(A, data_version="second"))):
+        ledger.writer.events.record([recording], NOW + timedelta(minutes=minute))
+    found, status = api.get(f"{FACT}/explanation").json(), api.get(f"{FACT}/status").json()
+
+    assert found.keys() == status.keys() | {"reads", "data_path"}
+    assert (found["state"], found["producer"]) == (status["state"], status["producer"]) == ("stale", "make/x")
+    assert [(each["read"], each["now"], each["same"]) for each in found["reads"]] == [("first", "second", False)]
+    changed = found["causes"][0]["since"]
+    steps = [(each["uri"], each["source"], each["data_time"]) for each in found["data_path"]]
+    assert steps == [(B.uri, False, changed), (A.uri, True, changed)]
+    assert api.get("/api/v1/assets/nothing/explanation").status_code == 404
+
+
+@pytest.mark.usefixtures("made")
+def test_8_13_the_fields_of_freshness_are_there_without_a_policy(api: Api) -> None:
+    found = api.get(f"{FACT}/status").json()
+    assert {found[name] for name in ("freshness", "data_time", "lag", "feasible")} == {None}
+
+
+def test_8_13_python_reads_how_fresh_an_asset_is_from_the_api(
+    ledger: Ledger, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    policy = FreshnessPolicy(timedelta(hours=1))
+    source, fact = Asset(A.uri, freshness=policy), Asset(B.uri, freshness=policy)
+    place = Place(ledger)
+    place.deploy("make/x", kept([source], [fact]))
+    place.run("make/x", only(place.update(source)), fact)
+    ledger.writer.clock.run(place.now, place.now)
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("ASSETFLOW_API_URL", str(api.base_url))
+    of_source, of_fact = assetflow.status(A), assetflow.status(B)
+    assert (of_source.freshness, of_source.data_time) == ("pass", NOW + timedelta(seconds=2))
+    assert of_source.lag is not None
+    assert (of_fact.freshness, of_fact.data_time, of_fact.lag) == ("pass", "current", timedelta())
+    assert of_fact.feasible is True
+
+
+@pytest.mark.usefixtures("made")
+def test_an_unknown_asset_has_no_status(api: Api) -> None:
+    assert api.get("/api/v1/assets/nothing/status").status_code == 404
+    assert api.get("/api/v1/assets/nothing/versions").status_code == 404
+
+
+@pytest.mark.usefixtures("made")
+def test_the_versions_of_an_asset_page_by_page(api: Api) -> None:
+    place = f"/api/v1/assets/{quote(A.uri, safe='')}/versions"
+    first = api.get(place, params={"limit": 1}).json()
+    second = api.get(place, params={"limit": 1, "page": first["next"]}).json()
+
+    assert [page["items"][0]["data_version"] for page in (first, second)] == ["second", "first"]
+
+
+@pytest.mark.usefixtures("made")
+def test_the_plan(api: Api) -> None:
+    (planned,) = api.get("/api/v1/plan").json()["items"]
+
+    assert (planned["consumer"], planned["targets"][0]["verdict"]) == ("make/x", "in_progress")
+    assert api.get("/api/v1/plan", params={"consumer": "nobody/x"}).status_code == 404
+
+
+@pytest.mark.usefixtures("made")
+def test_status_in_python_asks_the_api_without_a_ledger(
+    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("ASSETFLOW_API_URL", str(api.base_url))
+
+    found = assetflow.status(Asset(B.uri))
+
+    assert (found.state, found.causes[0].now) == ("stale", "second")
+    assert [each.state for each in assetflow.status()] == ["source", "stale"]
+    with pytest.raises(UnknownAsset):
+        assetflow.status("nothing")
+
+
+def test_status_in_python_reads_the_ledger_on_this_machine(made: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_DATABASE_URL", made._url.render_as_string(hide_password=False))
+    monkeypatch.setenv("ASSETFLOW_API_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "1")
+
+    assert assetflow.status(B.uri).state == "stale"
+    assert [each.uri for each in assetflow.status()] == [A.uri, B.uri]
+    with pytest.raises(UnknownAsset):
+        assetflow.status("s3://lake/nothing")
+    with pytest.raises(InvalidCall):
+        assetflow.status(None, "2026-01-01")  # type: ignore[call-overload]

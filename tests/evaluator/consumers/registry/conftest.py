@@ -1,0 +1,34 @@
+"""A registry on a Prefect and a ledger in memory."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from assetflow.evaluator.consumers import registry as registry_module
+from assetflow.evaluator.consumers.registry import Registry
+from tests.evaluator.consumers.registry.fake_prefect import FakePrefect, registry_of
+from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
+
+
+@pytest.fixture
+def prefect() -> FakePrefect:
+    return FakePrefect()
+
+
+@pytest.fixture
+def ledger() -> MemoryConsumers:
+    return MemoryConsumers()
+
+
+@pytest.fixture
+def registry(prefect: FakePrefect, ledger: MemoryConsumers) -> Registry:
+    return registry_of(prefect, ledger)
+
+
+@pytest.fixture
+def restarted(prefect: FakePrefect, ledger: MemoryConsumers, monkeypatch: pytest.MonkeyPatch) -> Registry:
+    """The registry of the next evaluator, which reads the automations that changed since the first one."""
+    monkeypatch.setattr(registry_module, "OVERLAP", timedelta(0))
+    return registry_of(prefect, ledger)

@@ -1,0 +1,195 @@
+"""Deployments that are refused beside others: tried again when others change, and kept in the ledger (8.1, 8.10)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from assetflow import Asset
+from assetflow.core.values.freshness_schedules import Eager
+from assetflow.errors import PrefectUnreachable
+from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.ledger import Reader
+from assetflow.prefect_io.names import SCHEDULE_SATISFIED
+from tests.evaluator.consumers.registry.fake_prefect import A, B, FakePrefect, known, registry_of
+from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
+
+TABLE, OTHER = Asset("s3://lake/table"), Asset("s3://lake/other")
+ENTRY = {"entrypoint": "flows/tables.py:core"}
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "ledger.db"
+
+
+@pytest.fixture
+async def thread(place: Path) -> AsyncIterator[LedgerThread]:
+    async with LedgerThread(place) as opened:
+        yield opened
+
+
+@pytest.fixture
+def registry(prefect: FakePrefect, thread: LedgerThread) -> Registry:
+    return registry_of(prefect, thread)
+
+
+def refused(place: Path) -> list[str]:
+    with Reader.open(place) as reader:
+        return [each.words for each in reader.refused_deployments()]
+
+
+def automation_of(prefect: FakePrefect, deployment: UUID) -> dict[str, Any]:
+    (found,) = [each for each in prefect.automations if each["actions"][0]["deployment_id"] == str(deployment)]
+    return found
+
+
+async def test_8_1_a_refusal_is_in_the_ledger_with_file_flow_and_rule(
+    prefect: FakePrefect, registry: Registry, place: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(B), TABLE, **ENTRY)
+    await registry.sync()
+
+    (words,) = refused(place)
+    assert words.startswith("deployment 'flow/d2' (flows/tables.py:core): s3://lake/table is made by the Eager or Lazy")
+    assert words.endswith("Contract 8.1")
+    assert "Contract 8.1" in caplog.text
+
+
+async def test_8_1_a_refused_deployment_is_looked_at_when_another_one_changes(
+    prefect: FakePrefect, registry: Registry, thread: LedgerThread, place: Path
+) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(B), TABLE)
+    await registry.sync()
+    prefect.deploy(1, Eager(A), B)
+    await registry.sync()
+    assert [*await known(thread)] == ["flow/d1", "flow/d2"]
+    assert refused(place) == []
+
+
+async def test_8_1_and_8_10_sync_finds_refusals_without_a_ledger(prefect: FakePrefect) -> None:
+    memory = MemoryConsumers()
+    registry = registry_of(prefect, memory)
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(B), TABLE)
+    prefect.deploy(3, Eager(TABLE), A)
+    await registry.sync()
+    assert [error.rule for error in registry.report.problems.values()] == ["8.1", "8.10"]
+    del prefect.rows["deployments"][str(prefect.deploy(1, None))]
+    await registry.sync()
+    assert [each.name for each in memory.refused] == []
+
+
+async def test_8_1_two_flows_change_places_in_one_look(
+    prefect: FakePrefect, registry: Registry, thread: LedgerThread, place: Path
+) -> None:
+    prefect.deploy(2, Eager(A), TABLE)
+    await registry.sync()
+    # The one that takes the asset is seen before the one that gives it up.
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(A), B)
+    await registry.sync()
+    assert sorted(await known(thread)) == ["flow/d1", "flow/d2"]
+    assert refused(place) == []
+
+
+async def test_8_1_what_an_earlier_evaluator_refused_is_forgotten(
+    prefect: FakePrefect, thread: LedgerThread, place: Path
+) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(B), TABLE)
+    await registry_of(prefect, thread).sync()
+    assert len(refused(place)) == 1
+    del prefect.rows["deployments"][str(prefect.deploy(2, None))]
+    await registry_of(prefect, thread).sync()
+    assert refused(place) == []
+
+
+async def test_8_1_prefect_shows_on_a_deployment_why_it_is_refused_and_the_schedule_when_it_is_not_any_more(
+    prefect: FakePrefect, registry: Registry
+) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    refused = prefect.deploy(2, Eager(B), TABLE, **ENTRY)
+    await registry.sync()
+
+    shown = automation_of(prefect, refused)
+    assert (shown["name"], shown["enabled"]) == ("flow/d2 is refused", True)
+    assert shown["description"].startswith(
+        "Refused: deployment 'flow/d2' (flows/tables.py:core): s3://lake/table is made"
+    )
+    assert "Contract 8.1. Its schedule starts nothing until then." in shown["description"]
+    assert SCHEDULE_SATISFIED not in str(shown["trigger"])
+    prefect.writes.clear()
+    await registry.sync()
+    assert prefect.writes == []
+
+    prefect.deploy(1, Eager(A), B)
+    await registry.sync()
+    assert automation_of(prefect, refused)["name"].startswith("flow/d2 runs when")
+    assert "Refused" not in automation_of(prefect, refused)["description"]
+
+
+async def test_8_1_the_schedule_before_stays_with_the_refusal_beside_it_and_its_switch(
+    prefect: FakePrefect, registry: Registry, thread: LedgerThread
+) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    changed = prefect.deploy(2, Eager(B), OTHER)
+    await registry.sync()
+    before = automation_of(prefect, changed)
+    prefect.deploy(2, Eager(B), TABLE)
+    await registry.sync()
+
+    shown = automation_of(prefect, changed)
+    assert (shown["name"], shown["trigger"]) == (before["name"], before["trigger"])
+    assert shown["description"].endswith(f"Contract 8.1. What it had before stays. {before['description']}")
+    prefect.save("automations", {**shown, "enabled": False})
+    await registry.sync()
+    assert [each.consumer.paused for each in await thread.consumers()] == [False, True]
+
+    prefect.deploy(2, Eager(B), OTHER)
+    await registry.sync()
+    assert automation_of(prefect, changed)["description"] == before["description"]
+
+
+async def test_8_1_the_next_evaluator_finds_the_automation_of_a_refused_deployment(
+    prefect: FakePrefect, registry: Registry, thread: LedgerThread
+) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    refused = prefect.deploy(2, Eager(B), TABLE)
+    await registry.sync()
+    following = registry_of(prefect, thread)
+    await following.begin()
+    await following.sync()
+    assert automation_of(prefect, refused)["name"] == "flow/d2 is refused"
+
+    del prefect.rows["deployments"][str(refused)]
+    await following.sync()
+    assert len(prefect.automations) == 1
+
+
+async def test_8_1_a_refusal_is_shown_once_prefect_is_back(prefect: FakePrefect, registry: Registry) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    await registry.sync()
+    refused = prefect.deploy(2, Eager(B), TABLE)
+    prefect.fails.append(("POST /automations/", PrefectUnreachable("away")))
+    with pytest.raises(PrefectUnreachable):
+        await registry.sync()
+    await registry.sync()
+    assert automation_of(prefect, refused)["name"] == "flow/d2 is refused"
+
+
+async def test_8_1_what_may_work_at_the_next_try_is_no_refusal(
+    prefect: FakePrefect, registry: Registry, place: Path
+) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.fails.append(("POST /automations/", PrefectUnreachable("away")))
+    await registry.sync()
+    assert len(registry.report.problems) == 1
+    assert refused(place) == []

@@ -1,0 +1,119 @@
+"""Consumers and automations follow the deployments."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.ledger import Ledger
+from tests.evaluator.consumers.registry.fake_prefect import START, A, B, C, FakePrefect, known, registry_of
+from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
+
+
+async def test_consumers_are_numbered_in_the_order_in_which_they_were_deployed(
+    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry
+) -> None:
+    for number in (3, 1, 2):
+        prefect.deploy(number, A)
+    await registry.sync()
+    assert [each.consumer.name for each in await ledger.consumers()] == ["flow/d3", "flow/d1", "flow/d2"]
+
+
+async def test_without_a_change_nothing_is_written_and_the_ledger_is_not_read(
+    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefect.deploy(1, A)
+    await registry.sync()
+    await registry.sync()
+    monkeypatch.setattr(ledger, "consumers", None)
+    await registry.sync()
+    assert prefect.writes == ["create"]
+
+
+async def test_the_automation_of_an_evaluator_that_died_is_adopted(prefect: FakePrefect, registry: Registry) -> None:
+    prefect.deploy(1, A)
+    await registry.sync()
+    again = MemoryConsumers()
+    await registry_of(prefect, again).sync()
+    assert prefect.writes == ["create"]
+    (consumer,) = await again.consumers()
+    assert str(consumer.automation_id) == prefect.automations[0]["id"]
+
+
+async def test_removing_the_tag_leads_to_no_second_automation(
+    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry
+) -> None:
+    prefect.deploy(1, A)
+    await registry.sync()
+    (automation,) = prefect.automations
+    prefect.save("automations", {**automation, "tags": []})
+    restarted = registry_of(prefect, ledger)
+    await restarted.sync()
+    assert prefect.writes == ["create", "update"]
+    assert prefect.automations[0]["tags"] == ["assetflow:schedule"]
+
+
+async def test_a_deployment_deleted_while_no_evaluator_ran_is_removed(
+    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry
+) -> None:
+    deployment = prefect.deploy(1, A)
+    prefect.deploy(2, B)
+    await registry.sync()
+    del prefect.rows["deployments"][str(deployment)]
+    await registry_of(prefect, ledger).sync()
+    assert await known(ledger) == {"flow/d2": B}
+    assert len(prefect.automations) == 1
+
+
+async def test_the_declarations_of_producers_are_stored(
+    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry
+) -> None:
+    producer = prefect.deploy(1, None, A)
+    await registry.sync()
+    assert await known(ledger) == {}
+    assert ledger.producers[producer].name == "flow/d1"
+    del prefect.rows["deployments"][str(producer)]
+    await registry.sync()
+    assert ledger.producers == {}
+
+
+async def test_a_resume_and_a_changed_schedule_lead_to_decisions(prefect: FakePrefect, tmp_path: Path) -> None:
+    async with LedgerThread(tmp_path / "ledger.db") as consumers:
+        ledger, registry = consumers.ledger, registry_of(prefect, consumers)
+        deployment = prefect.deploy(1, A & B)
+        prefect.deploy(2, None, C)
+        await registry.sync()
+        assert await known(consumers) == {"flow/d1": A & B}
+        assert [(edge.name, edge.value) for edge in ledger.reader.lineage.declared()] == [("flow/d2", C.uri)]
+        assert {asset.uri for asset in ledger.reader.assets.all()} == {A.uri, B.uri, C.uri}
+        await registry.sync()
+        assert await consumers.automations_seen() == START + timedelta(seconds=3)
+
+        record(ledger, A)
+        prefect.deploy(1, A)
+        await registry.sync()
+        assert len(ledger.reader.decisions.find()) == 1
+
+        prefect.deploy(1, A, paused=True)
+        await registry.sync()
+        record(ledger, A)
+        assert len(ledger.reader.decisions.find()) == 1
+        prefect.deploy(1, A, paused=False)
+        await registry.sync()
+        assert len(ledger.reader.decisions.find()) == 2
+
+        del prefect.rows["deployments"][str(deployment)]
+        await registry.sync()
+        assert await known(consumers) == {}
+
+
+def record(ledger: Ledger, asset: Asset) -> None:
+    event = AssetEvent(id=uuid4(), asset=asset, occurred=START, origin=Origin("api"))
+    ledger.writer.events.record([Recording(uuid4(), (event,))], START)

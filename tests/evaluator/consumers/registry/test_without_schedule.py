@@ -1,0 +1,135 @@
+"""Deployments without a schedule stand in the data graph of the ledger (chapter 8, Words)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
+from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
+from tests.evaluator.consumers.registry.fake_prefect import FLOW, A, B, C, FakePrefect, known, registry_of
+from tests.ledger.sql.test_plans import statements
+from tests.ledger.write.test_kept import kept
+
+CORE, BOARD = 1, 2
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[LedgerThread]:
+    async with LedgerThread(tmp_path / "ledger.db") as thread:
+        yield thread
+
+
+def deploy(prefect: FakePrefect, number: int, declaration: FlowDeclaration | None, **given: object) -> UUID:
+    made, properties = UUID(int=number), dict[str, object]()
+    if declaration is not None:
+        properties = {EVENTS_PARAMETER: {SCHEMA_EXTENSION: declaration_to_text(declaration)}}
+    schema = {"title": "Parameters", "properties": properties}
+    row = {"id": str(made), "name": f"d{number}", "flow_id": FLOW, "parameter_openapi_schema": schema}
+    prefect.save("deployments", {**row, **given})
+    return made
+
+
+def chain(prefect: FakePrefect, schedule: object = None, **given: object) -> UUID:
+    """Deploy A → B → C: the flow in between as given, and an Eager one below."""
+    core = FlowDeclaration(ConsumerOptions(to_schedule(schedule)), (B,), (A,))
+    deploy(prefect, BOARD, kept([B], [C]))
+    return deploy(prefect, CORE, core, **given)
+
+
+def maker(ledger: LedgerThread) -> str:
+    return ledger.ledger.reader.freshness.status(B.uri, None, ledger.now()).producer or ""
+
+
+async def test_it_makes_its_outputs_and_is_no_consumer(prefect: FakePrefect, ledger: LedgerThread) -> None:
+    chain(prefect)
+    registry = registry_of(prefect, ledger)
+    await registry.sync()
+    assert await known(ledger) == {"flow/d2": None}
+    assert [step.name for step in registry.report.steps] == ["flow/d2"] * 2
+    assert len(prefect.automations) == 1
+    assert maker(ledger) == "flow/d1"
+
+
+async def test_a_restart_writes_nothing_of_it(prefect: FakePrefect, ledger: LedgerThread) -> None:
+    chain(prefect)
+    await registry_of(prefect, ledger).sync()
+    with statements(ledger.ledger) as sent:
+        await registry_of(prefect, ledger).sync()
+    assert [text for text, _ in sent if "edge" in text or text.startswith("UPDATE")] == []
+
+
+async def test_it_makes_its_outputs_before_updates_are_recorded_after_a_start(
+    prefect: FakePrefect, ledger: LedgerThread
+) -> None:
+    deploy(prefect, BOARD, kept([B], [C]))
+    await registry_of(prefect, ledger).sync()
+    chain(prefect)
+    await registry_of(prefect, ledger).begin()
+    assert maker(ledger) == "flow/d1"
+
+
+async def test_what_it_made_is_a_source_when_it_was_deleted_while_no_evaluator_ran(
+    prefect: FakePrefect, ledger: LedgerThread
+) -> None:
+    deployment = chain(prefect)
+    await registry_of(prefect, ledger).sync()
+    del prefect.rows["deployments"][str(deployment)]
+    registry = registry_of(prefect, ledger)
+    await registry.begin()
+    await registry.sync()
+    assert maker(ledger) == ""
+    assert {each.name for each in ledger.ledger.reader.lineage.declared()} == {"flow/d2"}
+
+
+async def test_a_flow_that_is_none_of_assetflow_any_more_leaves_the_graph(
+    prefect: FakePrefect, ledger: LedgerThread
+) -> None:
+    chain(prefect)
+    registry = registry_of(prefect, ledger)
+    await registry.sync()
+    deploy(prefect, CORE, None)
+    await registry.sync()
+    assert maker(ledger) == ""
+
+
+@pytest.mark.parametrize("freshness", [None, FreshnessPolicy(timedelta(hours=1))], ids=["plain", "policy"])
+async def test_a_schedule_that_comes_and_goes_leaves_it_in_the_graph(
+    prefect: FakePrefect, ledger: LedgerThread, freshness: FreshnessPolicy | None
+) -> None:
+    registry = registry_of(prefect, ledger)
+    made = Asset(B.uri, freshness=freshness)
+    off = (A, [OFF_TAG], False)
+    for schedule, tags, starts in ((None, [], False), (A, [], True), off, (A, [], True), (None, [], False), off):
+        deploy(prefect, BOARD, kept([B], [C]))
+        deploy(prefect, CORE, FlowDeclaration(ConsumerOptions(to_schedule(schedule)), (made,), (A,)), tags=tags)
+        await registry.sync()
+        assert maker(ledger) == "flow/d1"
+        conditions = await known(ledger)
+        assert conditions.get("flow/d1") == (A if starts else None)
+        assert ("flow/d1" in conditions) == (starts or freshness is not None)
+        assert len(prefect.automations) == 1 + starts
+
+
+async def test_8_10_a_circle_through_it_is_a_problem_of_its_deployment(
+    prefect: FakePrefect, ledger: LedgerThread
+) -> None:
+    deploy(prefect, BOARD, kept([B], [C]))
+    registry = registry_of(prefect, ledger)
+    await registry.sync()
+    core = deploy(prefect, CORE, FlowDeclaration(ConsumerOptions(), (B,), (C,)))
+    await registry.sync()
+    assert registry.report.problems[core].rule == "8.10"
+    del prefect.rows["deployments"][str(UUID(int=BOARD))]
+    await registry.sync()
+    assert registry.report.problems == {}
+    assert len(ledger.ledger.reader.lineage.declared()) == 2

@@ -1,0 +1,157 @@
+"""The conformance scenarios, in which each read of the fold goes to a state in memory and to the ledger's state.
+
+Every few calls the ledger's state is written to its tables and a new one goes on, so that what is read comes from rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from sqlalchemy import Connection, update
+
+from assetflow.core.rules.state import State
+from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.core.simulate import run as simulation
+from assetflow.core.simulate.world import World
+from assetflow.core.values.consumers import Consumer, Receipt
+from assetflow.core.values.events import AssetEvent
+from assetflow.ledger import Ledger, UnitOfWork
+from assetflow.ledger.sql.tables import DECISION
+from tests.ledger.conftest import NewLedger
+from tests.ledger.making import NOW
+
+CASES = Path(__file__).parents[2] / "conformance"
+FILES = sorted(
+    path for part in ("cases", "time") for path in (CASES / part).glob("*.json") if ".expected" not in path.name
+)
+# Nothing is decided later than at its instant.
+AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
+
+
+class Undo(Exception):
+    """Rolls the rows of the scenario back."""
+
+
+class Compared:
+    """A part of a state in memory, compared at each read with the same part of the ledger's state."""
+
+    def __init__(self, mine: Any, theirs: Callable[[], Any]) -> None:
+        self._mine, self._theirs = mine, theirs
+
+    def __getattr__(self, name: str) -> Any:
+        def compared(*arguments: Any) -> Any:
+            theirs = _form(getattr(self._theirs(), name)(*arguments))
+            mine = getattr(self._mine, name)(*arguments)
+            assert theirs == _form(mine), name
+            return mine
+
+        return compared
+
+
+class TwoStates:
+    """A state in memory and the state of a ledger."""
+
+    def __init__(self, connection: Connection, turn: int) -> None:
+        self._connection = connection
+        self._turn = turn
+        self._calls = 0
+        self._unit = UnitOfWork(connection, AT_ONCE)
+        self._mine = State()
+        self.changes = self._mine.changes
+        # The tables have none of it.
+        self.freshness = self._mine.freshness
+        for part in ("names", "events", "consumers", "queues", "receipts", "clocks"):
+            setattr(self, part, Compared(getattr(self._mine, part), lambda part=part: getattr(self._twin(), part)))
+        self.decisions = self
+        whole = Compared(self._mine, self._twin)
+        self.declare, self.is_declared = whole.declare, self._mine.is_declared
+        self.append, self.write, self.unqueue, self.decide = whole.append, whole.write, whole.unqueue, whole.decide
+
+    def all_queued(self, consumer: int) -> Any:
+        mine = list(self._mine.all_queued(consumer))
+        assert list(self._twin().all_queued(consumer)) == mine
+        return mine
+
+    def is_busy(self, consumer: int, target_key: str | None) -> bool:
+        mine = self._mine.decisions.is_busy(consumer, target_key)
+        assert self._twin().decisions.is_busy(consumer, target_key) == mine
+        return mine
+
+    def end_runs(self, consumer: int) -> None:
+        self._mine.decisions.end_runs(consumer)
+        self._renew()
+        self._connection.execute(update(DECISION).where(DECISION.c.consumer == consumer).values(ended=NOW))
+
+    def _twin(self) -> State:
+        self._calls += 1
+        if self._calls % self._turn == 0:
+            self._renew()
+        return self._unit.state
+
+    def _renew(self) -> None:
+        self._unit.write()
+        self._unit = UnitOfWork(self._connection, AT_ONCE)
+
+
+def _form(value: Any) -> Any:
+    """Return a result in a form in which equal means that two results mean the same."""
+    if isinstance(value, AssetEvent):
+        return value.sequence, value.id, value.asset.name, value.extra, value.aliases
+    if isinstance(value, Mapping):
+        return {uri: set(keys) for uri, keys in value.items()}
+    if isinstance(value, Receipt | str | Consumer | int | datetime | ConsumerClock | QueueClock | None):
+        return value
+    found = [_form(each) for each in value]
+    return found if not found or isinstance(found[0], tuple | Consumer) else sorted(found, key=repr)
+
+
+def run_on(ledger: Ledger, scenario: Any, turn: int, monkeypatch: pytest.MonkeyPatch) -> Any:
+    answers: list[Any] = []
+
+    def go() -> None:
+        with ledger.writes() as connection:
+            states = TwoStates(connection, turn)
+            monkeypatch.setattr(simulation, "World", lambda start: World(start, state=cast("State", states)))
+            answers.append(simulation.simulate(scenario))
+            raise Undo
+
+    with pytest.raises(Undo):
+        go()
+    return answers[0]
+
+
+@pytest.mark.parametrize("part", [slice(8), pytest.param(slice(8, 25), marks=pytest.mark.long)])
+@pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_scenarios_on_the_ledger(
+    file: Path, part: slice, sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenarios = list(enumerate(json.loads(file.read_text())))
+    expected = json.loads(file.with_suffix(".expected.json").read_text())
+    for number, scenario in scenarios[part]:
+        answer = run_on(sqlite_ledger, scenario, 1 + number % 7, monkeypatch)
+        assert answer["runs"] == expected[number]["runs"], scenario["name"]
+        assert answer.get("missed") == expected[number].get("missed"), scenario["name"]
+
+
+@pytest.mark.postgres
+@pytest.mark.parametrize(
+    "part",
+    [
+        slice(1),
+        pytest.param(slice(1, 4), marks=pytest.mark.long),
+        pytest.param(slice(4, 25), marks=[pytest.mark.heavy, pytest.mark.timeout(1800)]),
+    ],
+    ids=str,
+)
+def test_scenarios_on_postgres(part: slice, new_postgres: NewLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = new_postgres()
+    for file in FILES:
+        expected = json.loads(file.with_suffix(".expected.json").read_text())
+        for number, scenario in list(enumerate(json.loads(file.read_text())))[part]:
+            answer = run_on(ledger, scenario, 3 + number, monkeypatch)
+            assert answer["runs"] == expected[number]["runs"], scenario["name"]

@@ -1,0 +1,144 @@
+"""A process hears of what others commit to the ledger: within 50 ms, and without busy waiting."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+from sqlalchemy import update as update_statement
+
+from assetflow.errors import LedgerError
+from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.ledger import Ledger
+from assetflow.ledger.sql import commits
+from assetflow.ledger.sql.tables import LEDGER
+from tests.environment.postgres import closed
+from tests.ledger.conftest import NewLedger
+from tests.ledger.making import NOW, A, update
+
+ROOT = Path(__file__).parents[3]
+SECONDS = 20
+
+
+@contextmanager
+def other_process(place: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has the ledger open, and records an update for each line that it gets."""
+    command = [sys.executable, "-m", "tests.ledger.commit_child", place]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT) as child:
+        assert said(child) == "ready"
+        yield child
+
+
+def said(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    return child.stdout.readline().strip()
+
+
+def ask(child: subprocess.Popen[str]) -> None:
+    assert child.stdin is not None
+    child.stdin.write("record\n")
+    child.stdin.flush()
+
+
+def url_of(ledger: Ledger) -> str:
+    return ledger._url.render_as_string(hide_password=False)
+
+
+async def test_the_evaluator_hears_within_50_ms_of_what_another_process_commits(ledger: Ledger) -> None:
+    delays: list[float] = []
+    async with LedgerThread(url_of(ledger)) as evaluator, evaluator.commits() as heard:
+        with other_process(url_of(ledger)) as child:
+            for _ in range(21):
+                ask(child)
+                await anext(heard)
+                now = time.monotonic()
+                delays.append(now - float(said(child)))
+    # The machine may be busy with other tests, so this is about the quicker half.
+    assert median(sorted(delays)[:11]) < 0.05
+
+
+@contextmanager
+def waiting(ledger: Ledger) -> Iterator[tuple[Any, ThreadPoolExecutor]]:
+    """A listener, and a thread in which to wait with it."""
+    with ThreadPoolExecutor(1) as thread:
+        listener = ledger.listen()
+        try:
+            yield listener, thread
+        finally:
+            listener.close()
+
+
+def test_a_commit_before_the_wait_is_heard(ledger: Ledger) -> None:
+    with waiting(ledger) as (listener, thread):
+        ledger.writer.events.record([update(A)], NOW)
+        assert thread.submit(listener.wait).result(SECONDS)
+
+
+def test_nothing_is_heard_while_nothing_is_committed(ledger: Ledger) -> None:
+    with waiting(ledger) as (listener, thread):
+        ledger.writer.set_cursor("a", 1)
+        assert thread.submit(listener.wait).result(SECONDS)
+        heard = thread.submit(listener.wait)
+        with pytest.raises(TimeoutError):
+            heard.result(5 * commits.LOOK_EVERY)
+
+
+def test_closing_ends_the_wait(ledger: Ledger) -> None:
+    with waiting(ledger) as (listener, thread):
+        heard = thread.submit(listener.wait)
+    assert heard.result(SECONDS) is False
+
+
+def write_and_fail(ledger: Ledger) -> None:
+    with ledger.writes() as connection:
+        connection.execute(update_statement(LEDGER).values(revision=7))
+        raise ZeroDivisionError
+
+
+def test_reads_and_transactions_that_fail_are_not_heard(ledger: Ledger) -> None:
+    with waiting(ledger) as (listener, thread):
+        ledger.reader.status()
+        with pytest.raises(ZeroDivisionError):
+            write_and_fail(ledger)
+        with pytest.raises(TimeoutError):
+            thread.submit(listener.wait).result(5 * commits.LOOK_EVERY)
+
+
+def test_a_listener_looks_only_as_often_as_it_says(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite is asked a question of microseconds each time; Postgres's listener sleeps until it is woken."""
+    looks = list[str]()
+
+    def counted(look: Callable[[Any], object]) -> Callable[[Any], object]:
+        def count(listener: object) -> object:
+            looks.append(look.__name__)
+            return look(listener)
+
+        return count
+
+    monkeypatch.setattr(commits._SqliteListener, "_read", counted(commits._SqliteListener._read))
+    monkeypatch.setattr(
+        commits._PostgresListener, "_has_notifications", counted(commits._PostgresListener._has_notifications)
+    )
+    began = time.monotonic()
+    with waiting(ledger) as (listener, thread):
+        looks.clear()
+        with pytest.raises(TimeoutError):
+            thread.submit(listener.wait).result(1)
+    most = (time.monotonic() - began) / commits.LOOK_EVERY
+    assert len(looks) <= (most if url_of(ledger).startswith("sqlite") else 0)
+
+
+@pytest.mark.postgres
+def test_a_lost_session_is_an_error_that_says_so(new_postgres: NewLedger, postgres_url: str) -> None:
+    with waiting(new_postgres()) as (listener, thread):
+        heard = thread.submit(listener.wait)
+        with closed(postgres_url), pytest.raises(LedgerError, match="not heard"):
+            heard.result(SECONDS)

@@ -1,0 +1,298 @@
+"""Backfills of assets on a ledger: what runs in which order, whatever happens in between. Contract 8.18."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import pytest
+
+from assetflow.core.freshness import backfilling
+from assetflow.core.freshness.state.targets import Backfill
+from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration
+from assetflow.errors import Conflict, InvalidCall, UnknownBackfill
+from assetflow.ledger import Ledger
+from assetflow.ledger.write import backfills as writing
+from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, RIGHT, Place, kept
+
+DAY = Asset("s3://lake/day")
+
+
+@pytest.fixture
+def place(ledger: Ledger) -> Place:
+    return Place(ledger)
+
+
+def fresh_chain(place: Place) -> None:
+    """Deploy raw → core → board, and let both be up to date."""
+    place.deploy("core", kept([RAW], [CORE]))
+    place.deploy("board", kept([CORE], [BOARD]))
+    (core,) = place.update(RAW)
+    (board,) = place.run("core", core, CORE)
+    assert not place.run("board", board, BOARD)
+
+
+def opened_again(place: Place) -> Ledger:
+    """The same ledger in another process, which remembers nothing."""
+    return Ledger.open(place.ledger._engine.url.render_as_string(hide_password=False))
+
+
+def begin(
+    place: Place, uri: str, keys: Sequence[str] | None = None, *, down: bool = True, most: int | None = None
+) -> list[Decision]:
+    planned = place.ledger.reader.backfills.plan(uri, keys, down=down)
+    wanted = Backfill(0, place.later(), uri, down, most, by="ann", why="bugfix")
+    return place.ledger.writer.backfills.begin(wanted, planned, place.now)[1]
+
+
+def state(place: Place, number: int = 1) -> tuple[str, dict[str, int]]:
+    record = place.ledger.reader.backfills.get(number)
+    assert record is not None
+    counts = record.as_json()["counts"]
+    assert isinstance(counts, dict)
+    return record.state, {name: each for name, each in counts.items() if each}
+
+
+def hourly(place: Place, hours: int = 4) -> None:
+    """Deploy an Eager flow by hour and one by day below it, with some hours made."""
+    place.deploy("hours", kept([RAW], [CORE], mapper=IdentityMapper(), catchup="none"))
+    place.deploy("days", kept([CORE], [DAY], mapper=StartOfDayMapper(), catchup="none"))
+    waiting = [each for hour in range(hours) for each in place.update(RAW, f"2026-01-0{1 + hour // 2}T{hour:02}:00:00")]
+    while waiting:
+        decision = waiting.pop(0)
+        name = place.names([decision])[0].split()[0]
+        waiting += place.run(name, decision, CORE if name == "hours" else DAY)
+
+
+def test_8_18_what_is_below_runs_when_all_above_it_is_done(place: Place) -> None:
+    fresh_chain(place)
+    (core,) = begin(place, CORE.uri)
+    assert (place.names([core]), core.kind, core.because[0].kind) == (["core"], "backfill", "backfill")
+    assert not place.make("core", core, CORE), "the flow below waits in the backfill, and is not asked for by itself"
+    (board,) = place.end(core)
+    assert (place.names([board]), board.kind) == (["board"], "backfill")
+    assert state(place) == ("running", {"asked": 1, "done": 1})
+    assert not place.run("board", board, BOARD)
+    assert state(place) == ("completed", {"done": 2})
+
+
+def test_8_18_without_a_plus_only_the_maker_runs(place: Place) -> None:
+    fresh_chain(place)
+    (core,) = begin(place, CORE.uri, down=False)
+    assert place.names(place.run("core", core, CORE)) == ["board"], "the flow below follows its data as ever"
+    assert state(place) == ("completed", {"done": 1})
+
+
+def test_8_18_flows_without_a_schedule_take_part(place: Place) -> None:
+    plain = FlowDeclaration(ConsumerOptions(to_schedule(None)), (CORE,), (RAW,))
+    place.deploy("core", plain)
+    place.deploy("board", kept([CORE], [BOARD], catchup="none"))
+    (core,) = begin(place, CORE.uri)
+    assert place.names([core]) == ["core"]
+    (board,) = place.run("core", core, CORE)
+    assert (place.names([board]), board.kind) == (["board"], "backfill")
+
+
+def test_8_18_at_most_so_many_run_at_a_time(place: Place) -> None:
+    hourly(place)
+    made = begin(place, CORE.uri, most=2)
+    assert place.names(made) == ["hours 2026-01-01T00:00:00", "hours 2026-01-01T01:00:00"]
+    order = place.names(made)
+    while made:
+        decision = made.pop(0)
+        name = place.names([decision])[0].split()[0]
+        following = place.run(name, decision, CORE if name == "hours" else DAY)
+        order += place.names(following)
+        made += following
+        assert len(made) <= 2
+    assert order[2] == "days 2026-01-01" or order[2].startswith("hours")
+    assert order.index("days 2026-01-01") > order.index("hours 2026-01-01T01:00:00")
+    assert sorted(order) == sorted({*order}), "each ran once"
+    assert state(place) == ("completed", {"done": 6})
+
+
+def test_8_18_given_keys_and_what_they_reach(place: Place) -> None:
+    hourly(place)
+    planned = place.ledger.reader.backfills.plan(CORE.uri, ["2026-01-02T03:00:00"], down=True)
+    assert [step.target.key for step in planned.steps] == ["2026-01-02", "2026-01-02T03:00:00"]
+    assert [[each.key for each in wave] for wave in backfilling.waves_of(planned.steps)] == [
+        ["2026-01-02T03:00:00"],
+        ["2026-01-02"],
+    ]
+
+
+def test_8_18_a_failure_takes_off_what_is_below_and_resume_runs_it_again(place: Place) -> None:
+    fresh_chain(place)
+    (core,) = begin(place, CORE.uri)
+    assert not place.end(core, "failed")
+    assert state(place) == ("failed", {"failed": 1, "removed": 1})
+    (again,) = place.ledger.writer.backfills.resume(1, place.later())
+    assert again.id != core.id
+    (board,) = place.run("core", again, CORE)
+    place.run("board", board, BOARD)
+    assert state(place) == ("completed", {"done": 2})
+    with pytest.raises(Conflict, match="completed"):
+        place.ledger.writer.backfills.resume(1, place.later())
+
+
+def test_8_18_a_stopped_backfill_asks_for_nothing_and_holds_nothing(place: Place) -> None:
+    fresh_chain(place)
+    (core,) = begin(place, CORE.uri)
+    assert not place.make("core", core, CORE)
+    assert not place.ledger.writer.backfills.stop(1, place.later())
+    (board,) = place.end(core)
+    assert board.kind == "eager", "nobody else would build it now"
+    assert state(place) == ("stopped", {"todo": 1, "done": 1})
+    assert not place.ledger.writer.backfills.resume(1, place.later()), "its target runs already"
+    (after,) = place.run("board", board, BOARD)
+    assert after.kind == "backfill"
+    place.run("board", after, BOARD)
+    assert state(place) == ("completed", {"done": 2})
+
+
+def test_8_18_a_removed_flow_is_taken_off(place: Place) -> None:
+    fresh_chain(place)
+    (core,) = begin(place, CORE.uri)
+    place.ledger.writer.consumers.remove(place.consumers["board"].id, place.later())
+    assert not place.end(core)
+    assert state(place) == ("failed", {"done": 1, "removed": 1})
+    place.ledger.writer.backfills.resume(1, place.later())
+    assert state(place) == ("failed", {"done": 1, "removed": 1})
+
+
+def test_8_18_a_pause_does_not_hold_it(place: Place) -> None:
+    fresh_chain(place)
+    place.ledger.writer.consumers.switch(place.consumers["core"].id, paused=True, now=place.later())
+    assert place.names(begin(place, CORE.uri)) == ["core"]
+
+
+def test_8_18_two_backfills_of_one_target_run_it_one_after_the_other(place: Place) -> None:
+    fresh_chain(place)
+    (core,) = begin(place, CORE.uri, down=False)
+    assert not begin(place, CORE.uri, down=False)
+    again, _ = place.run("core", core, CORE)
+    assert (again.kind, again.id != core.id) == ("backfill", True)
+    assert (state(place, 1)[0], state(place, 2)[0]) == ("completed", "running")
+
+
+def test_8_18_flows_with_event_schedules_are_backfilled_where_nothing_is_compared(place: Place) -> None:
+    """Nothing is Eager: the ledger compares nothing, yet the makers of assets can be backfilled."""
+    by_key = to_schedule(PartitionedAssetTimetable(assets=RAW))
+    place.deploy("core", FlowDeclaration(ConsumerOptions(by_key), (CORE,), (RAW,)))
+    (core,) = place.update(RAW, "2026-01-01")
+    place.run("core", core, CORE)
+    assert place.ledger.reader.backfills.plan(CORE.uri, None, down=True).steps == []
+    (first,) = begin(place, CORE.uri, ["2026-01-01", "2026-01-02"], most=1)
+    assert place.names([first]) == ["core 2026-01-01"]
+    place.deploy("board", FlowDeclaration(ConsumerOptions(to_schedule(LEFT)), (BOARD,), (LEFT,)))
+    (second,) = place.run("core", first, CORE)
+    assert place.names([second]) == ["core 2026-01-02"]
+    place.run("core", second, CORE)
+    assert state(place) == ("completed", {"done": 2})
+
+
+def test_another_process_carries_it_out(place: Place) -> None:
+    """The evaluator remembers the ledger, and hears of a backfill that a command began."""
+    fresh_chain(place)
+    with opened_again(place) as beside:
+        (core,) = begin(Place(beside, place.now, place.consumers), CORE.uri)
+    (board,) = place.run("core", core, CORE)
+    assert place.names([board]) == ["board"]
+
+
+def test_restarted_at_any_line_nothing_runs_twice(place: Place) -> None:
+    hourly(place)
+    made = begin(place, CORE.uri, most=3)
+    seen = [each.id for each in made]
+    while made:
+        decision = made.pop(0)
+        name = place.names([decision])[0].split()[0]
+        with opened_again(place) as restarted:
+            after = Place(restarted, place.now, place.consumers)
+            after.make(name, decision, CORE if name == "hours" else DAY)
+        with opened_again(place) as restarted:
+            after = Place(restarted, after.now, place.consumers)
+            following = after.end(decision)
+            assert not after.end(decision), "an end that is heard twice"
+        place.now = after.now
+        seen += [each.id for each in following]
+        made += following
+    assert len(seen) == len({*seen}) == 6
+    assert state(place) == ("completed", {"done": 6})
+
+
+def test_a_backfill_whose_command_dies_while_it_writes_never_runs(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fresh_chain(place)
+
+    def die(_: str) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as dying:
+        dying.setattr(writing, "reach", die)
+        with pytest.raises(KeyboardInterrupt):
+            begin(place, CORE.uri)
+    assert state(place) == ("preparing", {"todo": 2})
+    assert place.names(place.update(RAW)) == ["core"], "it holds nothing back"
+    for refused in (place.ledger.writer.backfills.resume, place.ledger.writer.backfills.stop):
+        with pytest.raises(Conflict):
+            refused(1, place.later())
+    with pytest.raises(UnknownBackfill):
+        place.ledger.writer.backfills.stop(9, place.later())
+
+
+def test_many_targets_are_written_a_part_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    hourly(place)
+    monkeypatch.setattr(writing, "AT_ONCE", 2)
+    assert len(begin(place, CORE.uri)) == 4
+    assert len(place.ledger.reader.backfills.targets(1)) == 6
+
+
+def test_too_many_dependencies_are_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    hourly(place)
+    monkeypatch.setattr(backfilling, "MOST_EDGES", 3)
+    with pytest.raises(InvalidCall, match="Give fewer keys"):
+        place.ledger.reader.backfills.plan(CORE.uri, None, down=True)
+
+
+def test_progress_and_targets(place: Place) -> None:
+    hourly(place)
+    first, *_ = begin(place, CORE.uri)
+    place.make("hours", first, CORE)
+    columns = [(each.wave, each.consumer, dict(each.counts)) for each in place.ledger.reader.backfills.progress(1)]
+    assert columns == [(0, "hours", {"asked": 4}), (1, "days", {"todo": 2})]
+    asked = place.ledger.reader.backfills.targets(1, state="asked", limit=1)
+    assert [(each.consumer, each.step.target.key, each.decision) for each in asked] == [
+        ("hours", first.target_key, first.id)
+    ]
+    assert asked[0].flow_run is not None
+    (listed,) = place.ledger.reader.backfills.all()
+    assert (listed.number, listed.total, listed.backfill.by, listed.backfill.why) == (1, 6, "ann", "bugfix")
+
+
+def test_pruning_removes_old_backfills_that_ended(place: Place) -> None:
+    fresh_chain(place)
+    (core,) = begin(place, CORE.uri, down=False)
+    place.ledger.writer.prune(place.now + timedelta(days=1), 10_000)
+    assert state(place)[0] == "running"
+    place.run("core", core, CORE)
+    place.ledger.writer.prune(place.now + timedelta(days=1), 10_000)
+    assert place.ledger.reader.backfills.all() == []
+
+
+def test_diamonds_wait_for_both_sides(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    place.deploy("left", kept([CORE], [LEFT]))
+    place.deploy("right", kept([CORE], [RIGHT]))
+    place.deploy("board", kept([LEFT, RIGHT], [BOARD]))
+    (core,) = begin(place, CORE.uri)
+    left, right = place.run("core", core, CORE)
+    assert not place.run("left", left, LEFT)
+    assert not place.end(right, "failed")
+    assert state(place) == ("failed", {"done": 2, "failed": 1, "removed": 1})

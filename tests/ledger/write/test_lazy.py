@@ -1,0 +1,147 @@
+"""Lazy flows on a ledger: they run when a policy falls due, and not before. Contract 8.14."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from assetflow.core.partitions import IdentityMapper
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.freshness_schedules import Lazy
+from assetflow.core.values.keeping import Output
+from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
+from assetflow.core.wire import FlowDeclaration
+from assetflow.errors import InvalidSchedule
+from assetflow.ledger import Ledger
+from assetflow.ledger.read.explanations import decision_explanation
+from tests.ledger.write.test_kept import Place, kept, only
+
+HOUR = timedelta(hours=1)
+RAW, CORE = Asset("s3://lake/raw"), Asset("s3://lake/core")
+BOARD = Asset("s3://lake/board", freshness=FreshnessPolicy(HOUR))
+
+
+def lazy(reads: Iterable[Asset], makes: Iterable[Asset], **options: Any) -> FlowDeclaration:
+    """The declaration of a Lazy flow whose task reads and makes assets."""
+    reads, makes = tuple(reads), tuple(makes)
+    outputs = tuple(Output(each.token, tuple(read.token for read in reads)) for each in makes)
+    return FlowDeclaration(ConsumerOptions(Lazy(**options).as_schedule()), makes, reads, outputs)
+
+
+def passes(place: Place, until: datetime) -> Sequence[Decision]:
+    """Let the clock look at every minute up to a moment, and return the decisions."""
+    made: list[Decision] = []
+    while place.now < until:
+        place.later(min(60, (until - place.now).total_seconds()))
+        made += place.ledger.writer.clock.run(place.now, place.now).decisions
+    return made
+
+
+@pytest.fixture
+def place(sqlite_ledger: Ledger) -> Place:
+    return Place(sqlite_ledger)
+
+
+def test_8_14_a_lazy_flow_runs_at_its_first_data_and_then_when_its_policy_is_due(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [BOARD]))
+    first = only(place.update(RAW))
+    assert (first.kind, [(each.kind, each.uri) for each in first.because]) == ("lazy", [("freshness", BOARD.uri)])
+    place.run("core", first, BOARD)
+    assert not place.update(RAW), "the policy leaves it time"
+    stale = place.now
+    again = only(passes(place, stale + 2 * HOUR))
+    # A tenth of the lag, and the seconds of the first run, before the policy would fail.
+    assert stale + 53 * timedelta(minutes=1) <= again.made <= stale + 54 * timedelta(minutes=1)
+    (found,) = place.ledger.reader.policies.all()
+    assert found.record.state == "fail", "its run went on for too long"
+    place.run("core", again, BOARD)
+    passes(place, place.now + timedelta(seconds=2))
+    (found,) = place.ledger.reader.policies.all()
+    assert found.record.state == "pass"
+
+
+def test_8_14_nothing_new_means_no_run(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [BOARD]))
+    place.run("core", only(place.update(RAW)), BOARD)
+    assert not passes(place, place.now + 3 * HOUR)
+
+
+def test_8_14_a_policy_pulls_what_is_above_its_maker(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [CORE]))
+    place.deploy("report", lazy([CORE], [BOARD]))
+    core = only(place.update(RAW))
+    report = only(place.run("core", core, CORE))
+    assert place.names([core, report]) == ["core", "report"]
+    place.run("report", report, BOARD)
+    place.update(RAW)
+    again = only(passes(place, place.now + HOUR))
+    assert place.names([again]) == ["core"]
+    assert place.names(place.run("core", again, CORE)) == ["report"]
+
+
+def test_8_16_a_plan_says_when_a_lazy_flow_is_looked_at(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [CORE]))
+    place.deploy("report", lazy([CORE], [BOARD]))
+    core = only(place.update(RAW))
+    place.run("report", only(place.run("core", core, CORE)), BOARD)
+    place.update(RAW)
+    (planned,) = place.ledger.reader.freshness.plan(place.now, place.consumers["core"].id)
+    (target,) = planned.targets
+    assert target.verdict == "not_needed"
+    assert target.look is not None
+    assert target.looked_at != "when a policy is due"
+    assert only(passes(place, place.now + HOUR)).made - target.look < timedelta(minutes=1)
+
+
+def test_8_14_a_lazy_flow_that_no_policy_pulls_never_runs(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [CORE]))
+    assert not place.update(RAW)
+    assert not passes(place, place.now + 3 * HOUR)
+
+
+def test_8_7_a_failed_run_is_repeated_once_after_the_delay(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [BOARD]))
+    decision = only(place.update(RAW))
+    assert not place.end(decision, "failed")
+    failed = place.now
+    again = only(passes(place, failed + timedelta(minutes=20)))
+    assert failed + timedelta(minutes=5) <= again.made <= failed + timedelta(minutes=6)
+    place.end(again, "failed")
+    assert not passes(place, place.now + timedelta(minutes=20))
+
+
+def test_8_1_a_lazy_flow_has_outputs_and_no_partitions(place: Place) -> None:
+    with pytest.raises(InvalidSchedule, match="makes no asset"):
+        place.deploy("none", lazy([RAW], []))
+    keeping = Lazy().as_schedule().keeping
+    schedule = Schedule(partitioning=Partitioning(IdentityMapper()), keeping=keeping)
+    with pytest.raises(InvalidSchedule, match="no partitions"):
+        place.deploy("keys", FlowDeclaration(ConsumerOptions(schedule), (BOARD,), (RAW,)))
+    place.deploy("core", kept([RAW], [BOARD]))
+    with pytest.raises(InvalidSchedule, match="core already"):
+        place.deploy("second", lazy([RAW], [BOARD]))
+
+
+def test_8_14_the_explanation_names_the_policy(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [BOARD]))
+    decision = only(place.update(RAW))
+    record = place.ledger.reader.decisions.get(decision.id)
+    assert record is not None
+    told = decision_explanation(place.ledger.reader, record)
+    assert told.words.endswith(f"because {BOARD.uri} has to be as new as its policy says.")
+
+
+def test_8_15_the_run_is_as_early_as_it_was_said_to_take(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [BOARD], expected_duration=timedelta(minutes=20)))
+    place.make("core", only(place.update(RAW)), BOARD)
+    (found,) = place.ledger.reader.policies.all()
+    assert found.record.chain == (("core", timedelta(minutes=20)),)
+    assert found.is_feasible
+    place.deploy("core", lazy([RAW], [BOARD], expected_duration=timedelta(minutes=40)))
+    (found,) = place.ledger.reader.policies.all()
+    assert found.describe_feasibility() == "it cannot be held: core 40 min, and the policy leaves 30 min for them"

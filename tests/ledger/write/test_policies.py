@@ -1,0 +1,309 @@
+"""Freshness policies on a ledger: their states at their instants, and the outbox of what Prefect has to be told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+import pytest
+
+from assetflow.core.time.timetables import CronTriggerTimetable
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.freshness_schedules import Lazy
+from assetflow.core.values.keeping import Output
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.wire import FlowDeclaration
+from assetflow.errors import InvalidSchedule
+from assetflow.ledger import Ledger
+from tests.ledger.conftest import NewLedger
+from tests.ledger.write.test_kept import Place, kept, only
+
+HOUR = timedelta(hours=1)
+RAW = Asset("s3://lake/raw")
+CORE = Asset("s3://lake/core", freshness=FreshnessPolicy(HOUR, warn_after=timedelta(minutes=30)))
+DELIVERED = Asset("s3://lake/raw", freshness=FreshnessPolicy(HOUR))
+
+
+@pytest.fixture
+def place(sqlite_ledger: Ledger) -> Place:
+    return Place(sqlite_ledger)
+
+
+def passes(place: Place, span: timedelta = timedelta()) -> None:
+    """Let time pass, and the clock look once."""
+    place.later(span.total_seconds() or 1)
+    place.ledger.writer.clock.run(place.now, place.now)
+
+
+def told(place: Place) -> list[tuple[str, datetime]]:
+    return [(each.change.state, each.change.at) for each in reversed(place.ledger.reader.policies.changes())]
+
+
+def made(place: Place) -> datetime:
+    """Deploy a flow with a policy, and let it make its asset; return when the source has other data than it read."""
+    place.deploy("core", kept([RAW], [CORE], on=()))
+    place.run("core", only(place.update(RAW)), CORE)
+    place.update(RAW)
+    return place.now
+
+
+def test_8_13_states_change_at_their_instants_and_not_when_somebody_looks(place: Place) -> None:
+    stale = made(place)
+    passes(place, 5 * HOUR)
+    assert told(place) == [("warn", stale + HOUR / 2), ("fail", stale + HOUR)]
+    (found,) = place.ledger.reader.policies.all()
+    assert (found.record.state, found.record.state_since) == ("fail", stale + HOUR)
+    assert found.lag(place.now) == place.now - stale
+
+
+def test_8_13_an_update_that_is_heard_of_late_counts_at_its_instant(place: Place) -> None:
+    stale = made(place)
+    fresh = stale + timedelta(minutes=40)
+    place.later(5 * HOUR.total_seconds())
+    event = AssetEvent(uuid4(), CORE, fresh, Origin("api"), inputs={RAW.uri: 3})
+    place.ledger.writer.events.record([Recording(uuid4(), (event,), durable=fresh)], place.now)
+    place.ledger.writer.clock.run(place.now, place.now)
+    assert told(place) == [("warn", stale + HOUR / 2), ("pass", fresh)]
+
+
+def observed(place: Place, after: timedelta) -> datetime:
+    """Let an observation see that the source is as it was, and be recorded before the clock looks."""
+    at = place.later(after.total_seconds())
+    seen = AssetEvent(uuid4(), RAW, at, Origin("api"), data_version="1")
+    place.ledger.writer.events.record([Recording(uuid4(), observed=(seen,), durable=at)], at)
+    return at
+
+
+@pytest.mark.parametrize("looked", [True, False], ids=["judged before", "not judged before"])
+def test_8_13_what_failed_while_nobody_observed_is_told_although_an_observation_is_heard_first(
+    place: Place, looked: bool
+) -> None:
+    place.deploy("core", kept([RAW], [CORE], on=()))
+    place.run("core", only(place.update(RAW, version="1")), CORE)
+    last = observed(place, timedelta(minutes=10))
+    if looked:
+        passes(place)
+    again = observed(place, 5 * HOUR)
+    passes(place)
+    assert told(place) == [("warn", last + HOUR / 2), ("fail", last + HOUR), ("pass", again)]
+
+
+def test_8_13_what_was_observed_in_time_did_not_fail(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE], on=()))
+    place.run("core", only(place.update(RAW, version="1")), CORE)
+    for _ in range(20):
+        observed(place, timedelta(minutes=15))
+    passes(place)
+    assert told(place) == []
+
+
+def test_8_13_pass_is_told_after_fail_only_and_each_state_once(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE], on=()))
+    decision = only(place.update(RAW))
+    place.run("core", decision, CORE)
+    passes(place)
+    assert told(place) == []
+    place.update(RAW)
+    passes(place, 2 * HOUR)
+    place.ledger.writer.clock.run(place.now, place.now)
+    assert [state for state, _ in told(place)] == ["warn", "fail"]
+    place.update(CORE)
+    passes(place)
+    assert [state for state, _ in told(place)] == ["warn", "fail", "pass"]
+
+
+def test_8_13_the_event_of_a_change_has_an_id_of_asset_state_and_instant(place: Place) -> None:
+    made(place)
+    passes(place, 2 * HOUR)
+    first, second = place.ledger.writer.freshness.to_tell(10)
+    assert first.id != second.id
+    assert replace(second, number=9, maker=None).id == second.id
+    assert (second.maker, second.flow_run is not None) == ("core", True)
+    assert [(each.kind, each.uri) for each in second.change.causes] == [("data", RAW.uri)]
+    assert second.describe() == (
+        f"{CORE.uri} is too old: its data is 1 h old, and has to be at most 1 h old, because {RAW.uri} was updated"
+    )
+
+
+def test_the_outbox_is_emptied_by_what_the_log_has(place: Place) -> None:
+    made(place)
+    passes(place, 2 * HOUR)
+    writer = place.ledger.writer.freshness
+    first, second = writer.to_tell(10)
+    writer.posted([first.number, second.number], place.now)
+    assert [each.posted for each in writer.to_tell(10)] == [place.now, place.now]
+    writer.stored([first.number], place.now)
+    assert [each.number for each in writer.to_tell(10)] == [second.number]
+
+
+def test_8_12_a_policy_on_a_source_asks_for_deliveries(place: Place) -> None:
+    place.deploy("reader", FlowDeclaration(ConsumerOptions(Schedule(DELIVERED)), (), (DELIVERED,)))
+    place.update(RAW)
+    delivered = place.now
+    passes(place, 2 * HOUR)
+    place.update(RAW)
+    again = place.now
+    passes(place)
+    assert told(place) == [("fail", delivered + HOUR), ("pass", again)]
+
+
+def test_8_13_what_was_never_made_fails_when_the_policy_is_old_enough(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    deployed = place.now
+    passes(place, 2 * HOUR)
+    assert told(place) == [("fail", deployed + HOUR)]
+
+
+def test_8_13_with_a_deadline_the_state_is_that_of_the_last_one(place: Place) -> None:
+    nine = Asset("s3://lake/core", freshness=FreshnessPolicy(HOUR, deadline="0 13 * * *"))
+    place.deploy("core", kept([RAW], [nine], on=()))
+    place.run("core", only(place.update(RAW)), nine)
+    place.update(RAW)
+    passes(place, HOUR / 2)
+    assert told(place) == []
+    passes(place, 26 * HOUR)
+    deadline = place.now.replace(hour=13, minute=0, second=0)
+    assert told(place) == [("fail", deadline)]
+
+
+def test_8_11_a_redeploy_without_a_change_keeps_the_time(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    (before,) = place.ledger.reader.policies.all()
+    place.deploy("core", kept([RAW], [CORE], retries=2))
+    (after,) = place.ledger.reader.policies.all()
+    assert after.record.since == before.record.since
+    longer = Asset(CORE.uri, freshness=FreshnessPolicy(2 * HOUR))
+    place.deploy("core", kept([RAW], [longer]))
+    (changed,) = place.ledger.reader.policies.all()
+    assert changed.record.since == place.now
+    place.deploy("core", kept([RAW], [Asset(CORE.uri)]))
+    assert place.ledger.reader.policies.all() == []
+
+
+def test_8_11_inputs_that_are_none_are_refused(place: Place) -> None:
+    other = Asset(CORE.uri, freshness=FreshnessPolicy(HOUR, inputs=[Asset("s3://lake/other")]))
+    with pytest.raises(InvalidSchedule, match="s3://lake/other is not an input of s3://lake/core") as refused:
+        place.deploy("core", kept([RAW], [other]))
+    assert refused.value.rule == "8.11"
+
+
+def test_8_17_a_rebuilt_ledger_tells_nothing_anew(place: Place) -> None:
+    made(place)
+    place.ledger.writer.events.begin_adoption([])
+    place.later(5 * HOUR.total_seconds())
+    place.ledger.writer.events.end_adoption(place.now)
+    place.ledger.writer.clock.run(place.now, place.now)
+    (found,) = place.ledger.reader.policies.all()
+    assert found.record.state == "fail"
+    assert told(place) == []
+
+
+def test_8_17_policies_of_a_rebuilt_ledger_begin_when_their_deployment_was_made(place: Place) -> None:
+    place.ledger.writer.events.begin_adoption([])
+    created = place.now - 3 * HOUR
+    place.deploy("core", kept([RAW], [CORE]), created=created)
+    (found,) = place.ledger.reader.policies.all()
+    assert found.record.since == created
+
+
+def test_without_policies_nothing_is_written(place: Place) -> None:
+    place.deploy("core", kept([RAW], [Asset(CORE.uri)]))
+    place.run("core", only(place.update(RAW)), CORE)
+    passes(place, 5 * HOUR)
+    with place.ledger.reads() as connection:
+        for table in ("policy", "policy_touch", "policy_change"):
+            assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one() == 0
+
+
+def test_a_policy_alone_makes_nothing_run(place: Place) -> None:
+    hourly = Schedule(timetable=CronTriggerTimetable("0 * * * *"))
+    place.deploy("core", FlowDeclaration(ConsumerOptions(hourly), (CORE,), (RAW,)))
+    assert place.update(RAW) == []
+    passes(place, 2 * HOUR)
+    assert [state for state, _ in told(place)] == ["fail"]
+    place.ledger.writer.consumers.remove(place.consumers["core"].id, place.later())
+    assert place.ledger.reader.policies.all() == []
+
+
+def test_8_11_a_flow_without_a_schedule_has_its_policies_judged(place: Place) -> None:
+    place.deploy("core", FlowDeclaration(ConsumerOptions(), (CORE,), (RAW,)))
+    assert place.update(CORE) == []
+    made = place.now
+    passes(place, 2 * HOUR)
+    assert told(place) == [("warn", made + HOUR / 2), ("fail", made + HOUR)]
+
+
+def test_what_cannot_be_held_is_said_in_words(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    decision = only(place.update(RAW))
+    place.make("core", decision, CORE)
+    place.later(HOUR.total_seconds())
+    place.end(decision)
+    passes(place)
+    (found,) = place.ledger.reader.policies.all()
+    assert not found.is_feasible
+    assert found.describe_feasibility() == "it cannot be held: core 3602 s, and the policy leaves 30 min for them"
+
+
+@pytest.mark.postgres
+def test_states_on_postgres(new_postgres: NewLedger) -> None:
+    place = Place(new_postgres())
+    stale = made(place)
+    passes(place, 5 * HOUR)
+    assert told(place) == [("warn", stale + HOUR / 2), ("fail", stale + HOUR)]
+
+
+def with_policy(policy: FreshnessPolicy | None) -> Asset:
+    return Asset(CORE.uri, freshness=policy)
+
+
+def test_8_11_a_policy_that_is_changed_fails_no_earlier_than_it_began(place: Place) -> None:
+    place.deploy("core", kept([RAW], [with_policy(FreshnessPolicy(10 * HOUR))], on=()))
+    place.run("core", only(place.update(RAW)), CORE)
+    place.update(RAW)
+    passes(place, 2 * HOUR)
+    place.update(RAW)
+    place.deploy("core", kept([RAW], [with_policy(FreshnessPolicy(HOUR))], on=()))
+    began = place.now
+    passes(place)
+    assert told(place) == [("fail", began)]
+
+
+@pytest.mark.parametrize("policy", [FreshnessPolicy(9 * HOUR), None], ids=["changed", "removed"])
+def test_8_11_what_failed_before_a_redeploy_is_told(place: Place, policy: FreshnessPolicy | None) -> None:
+    stale = made(place)
+    passes(place, HOUR / 2)
+    place.later(HOUR.total_seconds() / 2)
+    # The clock has not looked yet at the instant at which the asset became too old.
+    place.deploy("core", kept([RAW], [with_policy(policy)], on=()))
+    changed = place.now
+    passes(place)
+    assert told(place)[:2] == [("warn", stale + HOUR / 2), ("fail", stale + HOUR)]
+    assert told(place)[2:] == ([] if policy is None else [("pass", changed)])
+
+
+def test_8_14_a_demand_of_a_policy_that_is_changed_is_due_by_the_new_one(place: Place) -> None:
+    def lazy(makes: Asset) -> FlowDeclaration:
+        options = ConsumerOptions(Lazy().as_schedule())
+        return FlowDeclaration(options, (makes,), (RAW,), (Output(CORE.token, (RAW.token,)),))
+
+    place.deploy("core", lazy(CORE))
+    place.run("core", only(place.update(RAW)), CORE)
+    place.update(RAW)
+    place.deploy("core", lazy(with_policy(FreshnessPolicy(9 * HOUR))))
+    passes(place, 5 * HOUR)
+    assert len(place.ledger.reader.decisions.find()) == 1
+    passes(place, 4 * HOUR)
+    assert len(place.ledger.reader.decisions.find()) == 2
+
+
+def test_8_11_what_failed_before_a_redeploy_is_told_if_nobody_had_looked_at_all(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    deployed = place.now
+    place.later(HOUR.total_seconds())
+    place.deploy("core", kept([RAW], [with_policy(FreshnessPolicy(9 * HOUR))]))
+    passes(place)
+    assert told(place) == [("fail", deployed + HOUR)]

@@ -1,0 +1,227 @@
+"""Runs that go on again after their end, because somebody retries them in Prefect. Contract 4.7, 8.6."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from assetflow.core.rules.runs import RunEnd
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.timing import Intake
+from assetflow.ledger import Ledger
+from tests.ledger.making import NOW, A, deploy
+from tests.ledger.write.test_backfills import begin as begin_backfill
+from tests.ledger.write.test_backfills import fresh_chain
+from tests.ledger.write.test_backfills import state as backfill_state
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
+from tests.ledger.write.test_runs import FAILED, by_hand
+
+RUN = UUID(int=77)
+DEBOUNCED = Intake(debounce=timedelta(minutes=1))
+
+
+@pytest.fixture
+def place(ledger: Ledger) -> Place:
+    return Place(ledger)
+
+
+def launched(place: Place, decision: Decision, run: UUID = RUN) -> Decision:
+    place.ledger.writer.decisions.launched(decision.id, run, place.later())
+    return decision
+
+
+def ended(place: Place, state: str = "Failed", at: datetime | None = None, run: UUID = RUN) -> list[Decision] | None:
+    """Hear of an end now; `at` is the time of the state, if that is another one."""
+    now = place.later()
+    outcome = "failed" if state == "Failed" else "completed"
+    state_at = at or now
+    given = {"flow_run_id": run, "outcome": outcome, "at": state_at, "state_at": state_at}
+    return place.ledger.writer.decisions.ended(state, now, **given)
+
+
+def retried(place: Place, at: datetime | None = None) -> bool:
+    now = place.later()
+    return place.ledger.writer.decisions.retried(RUN, at or now, now, at=at or now)
+
+
+def of_run(place: Place) -> tuple[str, str, bool]:
+    record = place.ledger.reader.decisions.of_run(RUN)
+    assert record is not None
+    return record.status, record.run_state, record.ended is not None
+
+
+def coalescing(place: Place) -> None:
+    deploy(place.ledger, A, coalesce=True)
+    launched(place, only(place.update(A)))
+
+
+def test_4_7_a_run_that_is_retried_holds_the_queue_back_until_its_new_end(place: Place) -> None:
+    coalescing(place)
+    assert ended(place) == []
+    assert of_run(place) == ("ended", "Failed", True)
+    assert retried(place)
+    assert of_run(place) == ("launched", "", False)
+    assert [*place.ledger.reader.decisions.open_runs(10)] == [RUN]
+    assert place.update(A) == []
+    assert len(ended(place, "Completed") or []) == 1
+    assert of_run(place) == ("ended", "Completed", True)
+
+
+def test_4_7_the_newest_state_counts_in_whatever_order_they_are_heard(place: Place) -> None:
+    coalescing(place)
+    first, left, second, end = (place.now + timedelta(minutes=each) for each in range(1, 5))
+    assert ended(place, at=second) == []
+    assert not retried(place, left), "it left an older end"
+    assert ended(place, at=first) is None
+    assert ended(place, at=second) is None, "the same end, heard once more"
+    assert retried(place, second + timedelta(seconds=1))
+    assert not retried(place, second + timedelta(seconds=2)), "it goes on already"
+    assert ended(place, at=second) is None, "the end before"
+    assert of_run(place) == ("launched", "", False)
+    assert ended(place, "Completed", end) == []
+    assert of_run(place) == ("ended", "Completed", True)
+
+
+def test_4_7_a_newer_end_counts_if_the_retry_was_not_heard(place: Place) -> None:
+    coalescing(place)
+    assert ended(place) == []
+    assert ended(place, "Completed") == []
+    assert of_run(place) == ("ended", "Completed", True)
+
+
+def test_4_7_a_run_that_was_deleted_stays_ended(place: Place) -> None:
+    coalescing(place)
+    place.ledger.writer.decisions.ended("Deleted", place.later(), flow_run_id=RUN, outcome="cancelled")
+    assert not retried(place)
+    assert not retried(place, NOW)
+
+
+def test_4_7_what_a_retry_found_due_before_it_is_decided_first(place: Place) -> None:
+    """The debounce was over while the run had ended, and nobody has looked since."""
+    deploy(place.ledger, A, coalesce=True, intake=DEBOUNCED)
+    assert place.update(A) == []
+    first = only(place.ledger.writer.clock.run(place.later(120), place.now).decisions)
+    launched(place, first)
+    assert ended(place) == []
+    assert place.update(A) == []
+    place.later(120)
+    assert retried(place)
+    assert len(place.ledger.reader.decisions.waiting()) == 1
+
+
+def test_8_6_no_second_run_while_the_failed_one_goes_on_again(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    launched(place, only(place.update(RAW)))
+    assert ended(place) == []
+    assert retried(place)
+    assert place.update(RAW) == []
+    assert place.names(ended(place, "Completed") or []) == ["core"], "it has not read the second update"
+
+
+def switched(place: Place, *, paused: bool) -> list[str]:
+    _, made = place.ledger.writer.consumers.switch(place.consumers["core"].id, paused=paused, now=place.later())
+    return place.names(made)
+
+
+def test_8_6_a_retry_has_tried_what_was_there_when_it_began(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    launched(place, only(place.update(RAW)))
+    assert switched(place, paused=True) == []
+    assert ended(place) == []
+    assert place.update(RAW) == []
+    assert retried(place)
+    assert ended(place) == []
+    assert switched(place, paused=False) == []
+
+
+def test_8_6_a_retry_that_nobody_heard_has_tried_what_the_run_had(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    launched(place, only(place.update(RAW)))
+    assert switched(place, paused=True) == []
+    assert ended(place) == []
+    assert place.update(RAW) == []
+    assert ended(place) == []
+    assert switched(place, paused=False) == ["core"]
+
+
+def test_8_7_a_failure_that_is_retried_in_prefect_is_no_failure_of_its_own(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE], retries=1, retry_delay=timedelta(minutes=5)))
+    launched(place, only(place.update(RAW)))
+    assert ended(place) == []
+    assert retried(place)
+    assert not place.ledger.writer.clock.run(place.later(600), place.now).decisions, "its repetition is off"
+    assert ended(place) == []
+    assert place.names(place.ledger.writer.clock.run(place.later(600), place.now).decisions) == ["core"]
+
+
+def test_8_15_the_time_between_end_and_retry_is_no_duration(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    launched(place, only(place.update(RAW)))
+    ended(place)
+    place.later(86_400)
+    retried(place)
+    ended(place, "Completed")
+    with place.ledger.reader._states.open() as state:
+        assert [*state.freshness.runs.durations(place.consumers["core"].id)] == [timedelta(seconds=1)]
+
+
+def test_8_6_a_run_by_hand_goes_on_again(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    run, runs = by_hand(place), place.ledger.writer.runs
+    assert runs.goes_on(run, place.later()) == []
+    assert runs.ended(run.run, FAILED, place.later(), place.now) == []
+    assert not runs.retried(run.run, place.now, place.later()), "that is its end"
+    assert [*place.ledger.reader.decisions.ended([run.run, uuid4()])] == [run.run]
+    assert runs.retried(run.run, place.later(), place.now, place.now)
+    assert [*place.ledger.reader.freshness.other_runs(10)] == [run.run]
+    assert place.update(RAW) == []
+    assert runs.ended(run.run, FAILED, place.later(), NOW) is None, "an end from before the retry"
+    end = runs.ended(run.run, RunEnd("Completed", "completed"), place.later(), place.now)
+    assert place.names(end or []) == ["core"]
+    assert runs.ended(run.run, FAILED, place.later(), place.now) == [], "a newer end, whose retry was not heard"
+
+
+@pytest.mark.parametrize("heard", [True, False])
+def test_8_18_a_retry_that_completes_brings_back_what_its_failure_took_off(place: Place, heard: bool) -> None:
+    fresh_chain(place)
+    launched(place, only(begin_backfill(place, CORE.uri)))
+    assert ended(place) == []
+    assert backfill_state(place) == ("failed", {"failed": 1, "removed": 1})
+    if heard:
+        assert retried(place)
+        assert backfill_state(place) == ("running", {"asked": 1, "removed": 1})
+    board = only(ended(place, "Completed") or [])
+    assert (place.names([board]), board.kind) == (["board"], "backfill")
+    assert place.run("board", board, BOARD) == []
+    assert backfill_state(place) == ("completed", {"done": 2})
+
+
+def test_8_18_a_retry_that_fails_again_brings_back_nothing(place: Place) -> None:
+    fresh_chain(place)
+    launched(place, only(begin_backfill(place, CORE.uri)))
+    assert ended(place) == []
+    assert retried(place)
+    assert ended(place) == []
+    assert backfill_state(place) == ("failed", {"failed": 1, "removed": 1})
+
+
+def test_8_18_a_decision_that_is_replayed_brings_back_what_it_took_off(place: Place) -> None:
+    fresh_chain(place)
+    core = only(begin_backfill(place, CORE.uri))
+    decisions = place.ledger.writer.decisions
+    assert decisions.undeliverable(core.id, "no answer", place.later()) == []
+    decisions.replay(core.id, place.later())
+    assert backfill_state(place) == ("running", {"asked": 1, "removed": 1})
+    assert place.names(place.run("core", core, CORE)) == ["board"]
+
+
+def test_8_18_what_of_a_removed_flow_was_taken_off_does_not_come_back(place: Place) -> None:
+    fresh_chain(place)
+    launched(place, only(begin_backfill(place, CORE.uri)))
+    assert ended(place) == []
+    place.ledger.writer.consumers.remove(place.consumers["board"].id, place.later())
+    assert retried(place)
+    assert ended(place, "Completed") == []
+    assert backfill_state(place) == ("failed", {"done": 1, "removed": 1})

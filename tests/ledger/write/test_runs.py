@@ -1,0 +1,280 @@
+"""Runs of Eager flows that somebody starts by hand, and the times that Prefect gives (contract 8.6)."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from assetflow.core.partitions import IdentityMapper
+from assetflow.core.rules.runs import RunEnd, RunGoingOn
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.ledger import Ledger
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
+
+FAILED, COMPLETED = RunEnd("Failed", "failed"), RunEnd("Completed", "completed")
+
+
+@pytest.fixture
+def place(sqlite_ledger: Ledger) -> Place:
+    found = Place(sqlite_ledger)
+    found.deploy("core", kept([RAW], [CORE]))
+    return found
+
+
+def by_hand(place: Place, name: str = "core", **given: object) -> RunGoingOn:
+    """Return a run that somebody starts now."""
+    run = RunGoingOn(uuid4(), place.consumers[name].deployment_id, None, None, place.later(), by_time=False)
+    return run._replace(**given)
+
+
+def begin(place: Place, run: RunGoingOn) -> None:
+    assert place.ledger.writer.runs.goes_on(run, place.later()) == []
+
+
+def end(place: Place, run: RunGoingOn, how: RunEnd = COMPLETED) -> list[str]:
+    made = place.ledger.writer.runs.ended(run.run, how, place.later())
+    assert made is not None
+    return place.names(made)
+
+
+def others(place: Place) -> list[UUID]:
+    return [*place.ledger.reader.freshness.other_runs(10)]
+
+
+def test_8_6_nothing_is_asked_for_while_a_run_by_hand_goes_on(place: Place) -> None:
+    run = by_hand(place)
+    begin(place, run)
+    assert others(place) == [run.run]
+    assert place.update(RAW) == []
+    assert end(place, run) == ["core"]
+    assert others(place) == []
+
+
+def test_8_6_a_run_by_hand_is_stored_once(place: Place) -> None:
+    run = by_hand(place)
+    begin(place, run)
+    begin(place, run)
+    assert end(place, run) == []
+    begin(place, run)
+    assert (others(place), place.names(place.update(RAW))) == ([], ["core"])
+
+
+def test_8_6_a_reader_waits_for_a_maker_that_runs_by_hand(place: Place) -> None:
+    place.deploy("board", kept([CORE, RAW], [BOARD]))
+    (made,) = place.update(RAW)
+    assert place.names(place.run("core", made, CORE)) == ["board"]
+    run = by_hand(place)
+    begin(place, run)
+    assert place.names(place.update(RAW)) == []
+
+
+def test_8_6_what_a_run_by_hand_tried_in_vain_is_not_tried_again(place: Place) -> None:
+    (made,) = place.update(RAW)
+    place.end(made, "failed")
+    assert place.update(RAW)
+    (waiting,) = place.ledger.reader.decisions.waiting(limit=1, besides=[])
+    place.ledger.writer.decisions.ended("Failed", place.later(), decision_id=waiting[0].id, outcome="failed")
+    run = by_hand(place)
+    begin(place, run)
+    assert end(place, run, FAILED) == []
+
+
+def test_8_6_a_run_by_hand_of_one_key_holds_back_no_other(sqlite_ledger: Ledger) -> None:
+    place = Place(sqlite_ledger)
+    place.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper()))
+    run = by_hand(place, partition_key="k1")
+    begin(place, run)
+    assert place.names([*place.update(RAW, "k1"), *place.update(RAW, "k2")]) == ["core k2"]
+    assert end(place, run) == ["core k1"]
+
+
+def test_8_6_a_run_of_a_flow_with_keys_without_a_key_is_of_no_target(sqlite_ledger: Ledger) -> None:
+    place = Place(sqlite_ledger)
+    place.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper()))
+    begin(place, by_hand(place))
+    assert others(place) == []
+
+
+def launch(place: Place, decision: Decision) -> UUID:
+    run = uuid4()
+    place.ledger.writer.decisions.launched(decision.id, run, place.later())
+    return run
+
+
+def test_8_6_a_run_that_never_began_has_tried_what_was_there_when_it_was_asked_for(place: Place) -> None:
+    (made,) = place.update(RAW)
+    place.update(RAW)
+    assert place.names(place.end(made, "failed")) == ["core"]
+
+
+def test_8_6_an_update_before_the_start_is_tried_by_the_run(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.update(RAW)
+    assert place.ledger.reader.freshness.lacks_start(run)
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    assert not place.ledger.reader.freshness.lacks_start(run)
+    assert place.end(made, "failed") == []
+    assert place.names(place.update(RAW)) == ["core"]
+
+
+def test_8_6_an_update_after_the_start_is_tried_anew_if_the_run_failed(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    place.update(RAW)
+    assert place.names(place.end(made, "failed")) == ["core"]
+
+
+@pytest.mark.parametrize("news", [False, True])
+def test_8_6_a_start_that_is_heard_with_the_end_counts_from_its_instant(place: Place, *, news: bool) -> None:
+    (made,) = place.update(RAW)
+    place.update(RAW)
+    began = place.later()
+    if news:
+        place.update(RAW)
+    given = {"decision_id": made.id, "outcome": "failed", "began": began}
+    found = place.ledger.writer.decisions.ended("Failed", place.later(), **given)
+    assert place.names(found or []) == (["core"] if news else [])
+
+
+def test_8_6_what_came_before_the_start_of_other_inputs_counts_as_tried(place: Place) -> None:
+    other = Asset("s3://lake/other")
+    place.deploy("core", kept([RAW, other], [CORE]))
+    assert place.update(RAW) == []
+    (made,) = place.update(other)
+    place.update(other)
+    began = place.later()
+    place.update(RAW, version="1")
+    run = launch(place, made)
+    place.ledger.writer.runs.began(run, began, place.later())
+    place.make("core", made, CORE, run=run)
+    (again,) = place.end(made, "failed")
+    assert [(each.kind, each.uri) for each in again.because] == [("data", RAW.uri)]
+
+
+def test_8_6_the_start_of_a_run_by_hand_counts(place: Place) -> None:
+    run = by_hand(place)
+    begin(place, run)
+    place.update(RAW)
+    began = place.later()
+    place.ledger.writer.runs.began(run.run, began, began)
+    assert end(place, run, FAILED) == []
+
+
+def test_8_6_a_start_by_a_clock_that_goes_ahead_is_not_after_the_moment_at_which_it_is_heard(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.ledger.writer.runs.began(run, place.now + timedelta(hours=1), place.later())
+    place.update(RAW)
+    assert place.names(place.end(made, "failed")) == ["core"]
+
+
+def test_8_6_what_a_task_has_not_read_is_not_tried_whatever_the_clocks_say(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.update(RAW)
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    assert place.make("core", made, CORE, pins={RAW.uri: 1}, run=run) == []
+    assert place.names(place.end(made)) == ["core"]
+
+
+def test_8_6_what_a_task_has_not_read_is_not_tried_if_its_start_is_heard_of_later(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.update(RAW)
+    assert place.make("core", made, CORE, pins={RAW.uri: 1}, run=run) == []
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    assert place.names(place.end(made)) == ["core"]
+
+
+def test_8_6_an_update_tells_of_the_start_of_its_run_if_nobody_has_before(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.update(RAW)
+    started = place.later()
+    assert place.make("core", made, CORE, run=run, started=started) == []
+    assert not place.ledger.reader.freshness.lacks_start(run)
+    place.update(RAW)
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    assert place.names(place.end(made)) == ["core"]
+    (version,) = place.ledger.reader.freshness.versions(CORE.uri)
+    assert version.read == {RAW.uri: 2}
+
+
+def test_8_6_code_that_was_deployed_before_the_start_is_tried(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.deploy("core", kept([RAW], [CORE], code="2"))
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    assert place.end(made, "failed") == []
+
+
+def test_8_6_code_that_was_deployed_before_the_start_and_did_not_run_is_not_tried(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.deploy("core", kept([RAW], [CORE], code="2"))
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    place.make("core", made, CORE, run=run)
+    (again,) = place.end(made)
+    assert [each.kind for each in again.because] == ["code"]
+    # What this run was asked for after the deploy is not asked for again, whatever code its task names.
+    assert place.run("core", again, CORE) == []
+
+
+def test_8_2_a_task_that_cannot_ask_has_read_what_was_there_when_its_run_started(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = launch(place, made)
+    place.update(RAW)
+    place.ledger.writer.runs.began(run, place.later(), place.now)
+    place.make("core", made, CORE, run=run)
+    assert place.end(made) == []
+    (version,) = place.ledger.reader.freshness.versions(CORE.uri)
+    assert version.read == {RAW.uri: 2}
+
+
+def test_8_7_a_retry_counts_from_the_end_that_prefect_gives(sqlite_ledger: Ledger) -> None:
+    place = Place(sqlite_ledger)
+    place.deploy("core", kept([RAW], [CORE], retries=1, retry_delay=timedelta(minutes=5)))
+    (made,) = place.update(RAW)
+    at = place.later()
+    heard = at + timedelta(minutes=4)
+    place.ledger.writer.decisions.ended("Failed", heard, decision_id=made.id, outcome="failed", at=at)
+    passed = place.ledger.writer.clock.run(at + timedelta(minutes=5), at + timedelta(minutes=5))
+    assert place.names(passed.decisions) == ["core"]
+
+
+def test_8_6_an_end_that_prefect_gives_is_not_before_the_begin_nor_after_now(place: Place) -> None:
+    (made,) = place.update(RAW)
+    for at in (place.now - timedelta(days=1), place.now + timedelta(days=1)):
+        assert place.ledger.writer.decisions.ended("Completed", place.later(), decision_id=made.id, at=at) in ([], None)
+
+
+def test_runs_of_what_is_not_compared_are_not_stored(sqlite_ledger: Ledger) -> None:
+    run = RunGoingOn(uuid4(), uuid4(), None, None, Place(sqlite_ledger).now, by_time=False)
+    assert sqlite_ledger.writer.runs.goes_on(run, run.asked) == []
+    assert not sqlite_ledger.reader.freshness.knows_run(run.run)
+    assert sqlite_ledger.writer.runs.ended(run.run, COMPLETED, run.asked) is None
+
+
+def test_the_runs_of_decisions_are_known(place: Place) -> None:
+    (made,) = place.update(RAW)
+    run = uuid4()
+    place.ledger.writer.decisions.launched(made.id, run, place.later())
+    assert place.ledger.reader.freshness.knows_run(run)
+    assert others(place) == []
+
+
+def test_open_runs_are_read_in_turn_however_many_there_are(place: Place) -> None:
+    place.deploy("report", kept([], [Asset("s3://lake/report")]))
+    runs = sorted(by_hand(place, name).run for name in ("core", "report") for _ in range(4))
+    for run in runs:
+        begin(place, by_hand(place, run=run))
+    read, last = list[UUID](), None
+    while found := place.ledger.reader.freshness.other_runs(3, last):
+        read += found
+        last = found[-1]
+    assert read == runs

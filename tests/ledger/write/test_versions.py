@@ -1,0 +1,196 @@
+"""Versions on a ledger: confirmations by skipped tasks, and observations of sources (contract 8.2)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import uuid4, uuid5
+
+import pytest
+from sqlalchemy import func, select
+
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration
+from assetflow.ledger import Ledger
+from assetflow.ledger.sql.freshness_tables import ITEM_VERSION, TARGET
+from tests.ledger.making import NOW
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
+from tests.ledger.write.test_lazy import BOARD as FRESH
+from tests.ledger.write.test_lazy import lazy
+
+
+@pytest.fixture
+def place(sqlite_ledger: Ledger) -> Place:
+    return Place(sqlite_ledger)
+
+
+def confirmation(place: Place, name: str, decision: Decision, asset: Asset, *, occurred: datetime) -> Recording:
+    """The recording of a skipped task in the run of a decision."""
+    run = uuid5(decision.id, "run")
+    place.ledger.writer.decisions.launched(decision.id, run, place.later())
+    origin = Origin("task", flow_run=SourceFlowRun(run, deployment_id=place.consumers[name].deployment_id))
+    event = AssetEvent(uuid4(), asset, occurred, origin, partition_key=decision.target_key)
+    return Recording(uuid4(), confirmed=(event,), durable=occurred)
+
+
+def record(place: Place, recording: Recording) -> list[Decision]:
+    ((_, made),) = place.ledger.writer.events.record([recording], place.later())
+    return made
+
+
+def verdict(place: Place) -> str:
+    """What was said last of the only target; "" if it is up to date."""
+    with place.ledger.writer.events._store.reads() as connection:
+        return connection.scalar(select(TARGET.c.verdict)) or ""
+
+
+def observation(asset: Asset, version: str, *, key: str | None = None, durable: datetime | None = None) -> Recording:
+    seen = AssetEvent(uuid4(), asset, NOW, Origin("task"), partition_key=key, data_version=version)
+    return Recording(uuid4(), observed=(seen,), durable=durable)
+
+
+def versions(place: Place, asset: Asset) -> list[str | None]:
+    return [each.data_version for each in place.ledger.reader.events.find() if each.uri == asset.uri]
+
+
+def test_rule_8_2_a_skipped_task_confirms_its_outlets(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    place.run("core", only(place.update(RAW)), CORE)
+    again = only(place.update(RAW))
+    assert not record(place, confirmation(place, "core", again, CORE, occurred=place.later()))
+    assert not place.end(again)
+
+    assert verdict(place) == ""
+    assert len(versions(place, CORE)) == 1
+
+
+def test_a_run_that_neither_makes_nor_confirms_leaves_its_outlets_stale(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    place.run("core", only(place.update(RAW)), CORE)
+    place.end(only(place.update(RAW)))
+
+    assert verdict(place) == "tried"
+
+
+def test_rule_8_2_what_was_never_made_stays_missing(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    first = only(place.update(RAW))
+    record(place, confirmation(place, "core", first, CORE, occurred=place.later()))
+    place.end(first)
+
+    assert verdict(place) == "tried"
+
+
+def test_a_confirmation_that_comes_again_after_an_update_changes_nothing(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    place.run("core", only(place.update(RAW)), CORE)
+    skipped = only(place.update(RAW))
+    late = confirmation(place, "core", skipped, CORE, occurred=place.later())
+    record(place, late)
+    place.end(skipped)
+    newest = only(place.update(RAW))
+    place.run("core", newest, CORE)
+    record(place, late)
+
+    with place.ledger.writer.events._store.reads() as connection:
+        rows = connection.execute(select(ITEM_VERSION.c.confirms).where(ITEM_VERSION.c.uri == CORE.uri)).scalars()
+        assert sorted(rows) == [0, 0, 1]
+    assert verdict(place) == ""
+
+
+def test_rule_8_2_an_observation_is_an_update_if_the_version_differs(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    decision = only(record(place, observation(RAW, "1")))
+    place.run("core", decision, CORE)
+    assert not record(place, observation(RAW, "1"))
+    assert only(record(place, observation(RAW, "2"))).kind == "eager"
+
+    assert versions(place, RAW) == ["1", "2"]
+
+
+def test_an_observation_remembers_when_a_version_was_seen_last(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    record(place, observation(RAW, "1"))
+    record(place, observation(RAW, "1"))
+
+    with place.ledger.writer.events._store.reads() as connection:
+        assert connection.scalar(select(ITEM_VERSION.c.seen)) == place.now
+
+
+def last_seen(place: Place) -> datetime | None:
+    with place.ledger.writer.events._store.reads() as connection:
+        return connection.scalar(select(func.max(ITEM_VERSION.c.seen)))
+
+
+def test_an_observation_that_is_read_again_does_not_move_back_when_a_version_was_seen_last(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    first, again, newest = (observation(RAW, "1", durable=place.later()) for _ in range(3))
+    for each in (first, again, newest, first, again):
+        record(place, each)
+
+    assert last_seen(place) == newest.durable
+
+
+def test_an_observation_from_before_an_update_has_not_seen_it(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    old = observation(RAW, "1", durable=place.later())
+    record(place, old)
+    place.update(RAW, version="2")
+    place.update(RAW, version="1")
+    record(place, old)
+
+    with place.ledger.writer.events._store.reads() as connection:
+        seen = connection.execute(select(ITEM_VERSION.c.seen).order_by(ITEM_VERSION.c.sequence)).scalars().all()
+    assert seen == [old.durable, None, None]
+
+
+def test_8_13_a_start_that_reads_old_observations_again_makes_no_asset_fail(place: Place) -> None:
+    place.deploy("core", lazy([RAW], [FRESH]))
+    old = observation(RAW, "1", durable=place.now)
+    place.run("core", only(record(place, old)), FRESH)
+    place.later(2400)
+    record(place, observation(RAW, "1", durable=place.now))
+    place.later(1500)
+    record(place, old)
+    assert not place.ledger.writer.clock.run(place.now, place.now).decisions
+    (found,) = place.ledger.reader.policies.all()
+    assert found.record.state == "pass"
+
+
+def test_rule_8_2_each_item_has_a_version_of_its_own(place: Place) -> None:
+    for key, version in (("a", "1"), ("b", "1"), ("a", "1"), (None, "1"), ("b", "2")):
+        record(place, observation(RAW, version, key=key))
+
+    found = [(each.partition_key, each.data_version) for each in place.ledger.reader.events.find()]
+    assert found == [("a", "1"), ("b", "1"), (None, "1"), ("b", "2")]
+
+
+def test_an_observation_that_comes_late_says_nothing_of_a_newer_update(place: Place) -> None:
+    first = observation(RAW, "1", durable=place.later())
+    again = observation(RAW, "1", durable=place.later())
+    for each in (first, again, observation(RAW, "2", durable=place.later()), again, first):
+        record(place, each)
+
+    assert versions(place, RAW) == ["1", "2"]
+
+
+def test_an_ordinary_consumer_runs_once_for_each_version_that_was_observed(place: Place) -> None:
+    place.deploy("plain", FlowDeclaration(ConsumerOptions(to_schedule(RAW))))
+    made = [record(place, observation(RAW, version)) for version in ("1", "1", "2")]
+
+    assert [len(each) for each in made] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("eager", [True, False])
+def test_rule_8_2_only_a_source_may_be_observed(place: Place, eager: bool) -> None:
+    plain = FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,))
+    place.deploy("core", kept([RAW], [CORE]) if eager else plain)
+    place.deploy("board", kept([CORE], [BOARD]) if eager else plain)
+    record(place, observation(CORE, "1"))
+
+    assert versions(place, CORE) == []
+    (refused,) = place.ledger.reader.events.refused()
+    assert (refused.rule, CORE.uri in refused.reason) == ("8.2", True)

@@ -1,0 +1,229 @@
+"""Flows without a schedule stand in the data graph of a ledger, and are no consumers otherwise (chapter 8, Words)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import uuid4, uuid5
+
+import pytest
+
+from assetflow.core.rules.runs import RunEnd, RunGoingOn
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.keeping import Output
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
+from assetflow.errors import InvalidSchedule
+from assetflow.ledger import Ledger
+from assetflow.ledger.records import ConsumerFilter
+from tests.ledger.sql.test_plans import statements
+from tests.ledger.write.test_backfills import begin
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, SPACE, Place, kept, only
+
+COMPLETED = RunEnd("Completed", "completed")
+
+
+@pytest.fixture
+def place(sqlite_ledger: Ledger) -> Place:
+    return Place(sqlite_ledger)
+
+
+def unscheduled(reads: Sequence[Asset], makes: Sequence[Asset], code: str | None = None) -> FlowDeclaration:
+    outputs = tuple(Output(each.token, tuple(read.token for read in reads), code) for each in makes)
+    return FlowDeclaration(ConsumerOptions(), tuple(makes), tuple(reads), outputs)
+
+
+def ran(place: Place, name: str, asset: Asset, code: str | None = None) -> list[Decision]:
+    """Let a run that nobody here asked for update an asset, after it has read all of `RAW` that is there."""
+    flow_run = SourceFlowRun(uuid4(), deployment_id=uuid5(SPACE, name))
+    pins = {RAW.uri: place.ledger.reader.status().last_event}
+    origin = Origin("task", flow_run=flow_run)
+    event = AssetEvent(uuid4(), asset, place.later(), origin, inputs=pins, code_version=code)
+    ((_, made),) = place.ledger.writer.events.record([Recording(uuid4(), (event,))], place.now)
+    return made
+
+
+def state(place: Place, asset: Asset) -> tuple[str, bool]:
+    found = place.ledger.reader.freshness.status(asset.uri, None, place.now)
+    return found.state, found.outdated
+
+
+def chain(place: Place, *names: str) -> None:
+    """Deploy core without a schedule and an Eager board that reads it, in this order, and let both be up to date."""
+    flows = {"core": unscheduled([RAW], [CORE]), "board": kept([CORE], [BOARD])}
+    for name in names or flows:
+        assert not place.deploy(name, flows[name])
+    assert not place.update(RAW)
+    board = only(ran(place, "core", CORE))
+    assert not place.run("board", board, BOARD)
+    assert (state(place, CORE), state(place, BOARD)) == (("fresh", False), ("fresh", False))
+
+
+@pytest.mark.parametrize("names", [("core", "board"), ("board", "core")])
+def test_8_9_what_it_makes_is_stale_and_what_is_made_from_that_outdated(place: Place, names: tuple[str, ...]) -> None:
+    chain(place, *names)
+    assert not place.update(RAW)
+    found = place.ledger.reader.freshness.status(CORE.uri, None, place.now)
+    assert (found.state, [cause.kind for cause in found.causes]) == ("stale", ["data"])
+    assert state(place, BOARD) == ("fresh", True)
+    assert place.names(ran(place, "core", CORE)) == ["board"]
+
+
+@pytest.mark.parametrize("names", [("core", "board"), ("board", "core")])
+def test_8_6_an_eager_flow_waits_for_its_run(place: Place, names: tuple[str, ...]) -> None:
+    chain(place, *names)
+    deployment = place.consumers["core"].deployment_id
+    assert place.ledger.reader.freshness.compares(deployment)
+    run = RunGoingOn(uuid4(), deployment, None, None, place.later(), by_time=False)
+    assert not place.ledger.writer.runs.goes_on(run, place.later())
+    assert not ran(place, "core", CORE)
+    assert place.names(place.ledger.writer.runs.ended(run.run, COMPLETED, place.later()) or ()) == ["board"]
+
+
+def test_8_2_the_same_code_on_the_same_data_is_the_same_version(place: Place) -> None:
+    place.deploy("core", unscheduled([RAW], [CORE], code="1"))
+    place.deploy("board", kept([CORE], [BOARD]))
+    place.update(RAW)
+    board = only(ran(place, "core", CORE, code="1"))
+    assert not place.run("board", board, BOARD)
+    assert not ran(place, "core", CORE, code="1")
+    place.update(RAW)
+    assert place.names(ran(place, "core", CORE, code="1")) == ["board"]
+
+
+def test_8_12_data_gets_old_through_it(place: Place) -> None:
+    hour = timedelta(hours=1)
+    place.deploy("core", unscheduled([RAW], [CORE]))
+    fresh = Asset(BOARD.uri, freshness=FreshnessPolicy(hour))
+    place.deploy("board", FlowDeclaration(ConsumerOptions(to_schedule(CORE)), (fresh,), (CORE,)))
+    place.update(RAW)
+    place.run("board", only(ran(place, "core", CORE)), BOARD)
+    place.update(RAW)
+    changed = place.now
+    place.later(2 * hour.total_seconds())
+    place.ledger.writer.clock.run(place.now, place.now)
+    (told,) = place.ledger.reader.policies.changes()
+    assert (told.change.state, told.change.at) == ("fail", changed + hour)
+
+
+def test_8_18_a_backfill_runs_it(place: Place) -> None:
+    place.deploy("core", unscheduled([RAW], [CORE]))
+    place.deploy("below", unscheduled([CORE], [BOARD]))
+    place.update(RAW)
+    core = only(begin(place, CORE.uri))
+    assert place.names([core]) == ["core"]
+    below = only(place.run("core", core, CORE))
+    assert (place.names([below]), below.kind) == (["below"], "backfill")
+    assert not place.run("below", below, BOARD)
+
+
+def test_8_10_it_closes_no_circle_with_an_eager_flow(place: Place) -> None:
+    place.deploy("board", kept([CORE], [BOARD]))
+    with pytest.raises(InvalidSchedule, match="core → board → core") as raised:
+        place.deploy("core", unscheduled([BOARD], [CORE]))
+    assert raised.value.rule == "8.10"
+    place.deploy("core", unscheduled([RAW], [CORE]))
+
+
+def test_lists_and_numbers_of_consumers_leave_it_out(place: Place) -> None:
+    reader = place.ledger.reader
+    place.deploy("core", unscheduled([RAW], [CORE]))
+    assert reader.status().consumers == 0
+    assert (reader.consumers.all(), reader.consumers.names(), reader.consumers.page(ConsumerFilter())) == ([], [], [])
+    assert reader.consumers.listed(ConsumerFilter()) == ([], 0)
+    place.update(RAW)
+    (event,) = reader.events.find()
+    assert [each.receipt.status for each in reader.receipts.of_event(event.id)] == ["no_consumer"]
+    # Its page shows what a backfill runs.
+    found = reader.consumers.named("core")
+    assert found is not None
+    assert found.consumer.schedule.describe() == "never by itself"
+    place.ledger.writer.consumers.remove(found.consumer.id, place.later())
+    assert reader.consumers.all(removed=True) == []
+
+
+def test_it_becomes_a_consumer_with_its_schedule(place: Place) -> None:
+    chain(place)
+    place.later(60)
+    scheduled = FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,))
+    place.deploy("core", scheduled, paused=True, held=True)
+    record = place.ledger.reader.consumers.all()[0]
+    assert (record.consumer.name, record.consumer.paused, record.consumer.held) == ("core", True, True)
+    assert record.since == place.now
+    place.deploy("core", unscheduled([RAW], [CORE]))
+    assert [each.consumer.name for each in place.ledger.reader.consumers.all()] == ["board"]
+    assert state(place, BOARD) == ("fresh", False)
+
+
+def test_8_17_what_it_made_is_a_source_when_it_is_gone(place: Place) -> None:
+    chain(place)
+    place.update(RAW)
+    place.ledger.writer.consumers.forget(place.consumers["core"].deployment_id, place.later())
+    assert (state(place, CORE), state(place, BOARD)) == (("source", False), ("fresh", False))
+    assert {each.name for each in place.ledger.reader.lineage.declared()} == {"board"}
+    assert place.names(place.update(CORE)) == ["board"]
+
+
+def declared_before(place: Place) -> None:
+    """Declare core and leave it out of the data graph."""
+    text = declaration_to_text(unscheduled([RAW], [CORE]))
+    place.ledger.writer.lineage.declare(uuid5(SPACE, "core"), "core", text, place.later())
+
+
+def test_8_2_what_it_made_before_it_was_known_has_read_what_was_there_then(place: Place) -> None:
+    place.deploy("board", kept([CORE], [BOARD]))
+    declared_before(place)
+    place.update(RAW)
+    assert not place.run("board", only(place.update(CORE)), BOARD)
+    assert not place.deploy("core", unscheduled([RAW], [CORE]))
+    assert (state(place, CORE), state(place, BOARD)) == (("fresh", False), ("fresh", False))
+    assert not place.update(RAW)
+    assert (state(place, CORE), state(place, BOARD)) == (("stale", True), ("fresh", True))
+
+
+def test_8_2_a_history_before_the_first_eager_flow_starts_no_flood(place: Place) -> None:
+    place.deploy("board", FlowDeclaration(ConsumerOptions(to_schedule(CORE)), (BOARD,), (CORE,)))
+    declared_before(place)
+    for _ in range(3):
+        place.update(RAW)
+        place.run("board", only(ran(place, "core", CORE)), BOARD)
+    assert [each.consumer.name for each in place.ledger.reader.consumers.all()] == ["board"]
+    assert not place.deploy("core", unscheduled([RAW], [CORE]))
+    assert not place.deploy("board", kept([CORE], [BOARD]))
+    assert (state(place, CORE), state(place, BOARD)) == (("fresh", False), ("fresh", False))
+    assert not place.update(RAW)
+    assert (state(place, CORE), state(place, BOARD)) == (("stale", True), ("fresh", True))
+
+
+def test_8_17_a_rebuilt_ledger_knows_what_it_read(place: Place) -> None:
+    events = place.ledger.writer.events
+    events.begin_adoption([])
+    place.deploy("core", unscheduled([RAW], [CORE], code="1"))
+    place.deploy("board", kept([CORE], [BOARD]))
+    assert not place.update(RAW)
+    for name, asset in (("core", CORE), ("board", BOARD), ("core", CORE)):
+        assert not ran(place, name, asset, code="1" if name == "core" else None)
+    assert not events.end_adoption(place.later())
+    assert (state(place, CORE), state(place, BOARD)) == (("fresh", False), ("fresh", False))
+    place.update(RAW)
+    assert (state(place, CORE), state(place, BOARD)) == (("stale", True), ("fresh", True))
+
+
+def test_where_nothing_is_compared_an_update_costs_what_it_did(place: Place) -> None:
+    costs: list[int] = []
+    for number in range(2):
+        asset = Asset(f"s3://lake/{number}")
+        if number:
+            place.deploy("core", unscheduled([RAW], [asset]))
+        place.update(asset)
+        with statements(place.ledger) as sent:
+            place.update(asset)
+        costs.append(len(sent))
+    assert costs[0] == costs[1]
+    with place.ledger.writes() as connection:
+        for table in ("data_flow", "item", "item_version", "consumer_token"):
+            assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one() == 0
