@@ -71,9 +71,14 @@ def run(test: doctest.DocTest, **given: object) -> dict[str, Any]:
     Raises:
         AssertionError: an example fails, or its output is another one. It shows what doctest shows.
     """
-    shown: list[str] = []
     test.globs.update(given)
-    runner = doctest.DocTestRunner(verbose=False)
-    runner.run(test, out=shown.append, clear_globs=False)
-    assert not runner.failures, "".join(shown)
+    failed = failures(test)
+    assert not failed, failed
     return test.globs
+
+
+def failures(test: doctest.DocTest) -> str:
+    """Run examples and return what doctest shows of those that fail; an empty text if none does."""
+    shown: list[str] = []
+    doctest.DocTestRunner(verbose=False).run(test, out=shown.append, clear_globs=False)
+    return "".join(shown)

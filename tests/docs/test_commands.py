@@ -6,8 +6,6 @@ import re
 import shlex
 from pathlib import Path
 
-import pytest
-
 from assetflow.cli.app import app
 
 ROOT = Path(__file__).parents[2]
@@ -43,10 +41,9 @@ def problem(command: str) -> str:
     return f"`assetflow {' '.join(chain)}` has no option {unknown[0]}" if unknown else ""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_the_commands_of_a_page_exist(page: Path) -> None:
-    found = {command: problem(command) for command in sorted(commands(page.read_text()))}
-    assert {command: wrong for command, wrong in found.items() if wrong} == {}
+def test_the_commands_of_the_pages_exist() -> None:
+    named = sorted({(page.name, command) for page in PAGES for command in commands(page.read_text())})
+    assert {(page, command): wrong for page, command in named if (wrong := problem(command))} == {}
 
 
 def test_commands_are_found_and_wrong_ones_noticed() -> None:

@@ -6,9 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, cast
-
-import pytest
+from typing import Any
 
 from assetflow.core.simulate import simulate
 
@@ -29,16 +27,15 @@ RULES = {
 }
 
 
-def examples() -> list[Any]:
-    found = [(json.loads(scenario), json.loads(answer)) for scenario, answer in EXAMPLE.findall(PAGE)]
-    return [pytest.param(scenario, answer, id=scenario["name"]) for scenario, answer in found]
+def test_the_examples_give_the_answers_under_them() -> None:
+    examples = [(json.loads(scenario), json.loads(answer)) for scenario, answer in EXAMPLE.findall(PAGE)]
+    expected = {scenario["name"]: answer for scenario, answer in examples}
+    assert {scenario["name"]: parts(simulate(scenario), answer) for scenario, answer in examples} == expected
 
 
-@pytest.mark.parametrize(("scenario", "answer"), examples())
-def test_an_example_gives_the_answer_under_it(scenario: Mapping[str, Any], answer: Mapping[str, Any]) -> None:
-    found = cast("dict[str, Any]", simulate(scenario))
-    assert ("errors" in found) == ("errors" in answer)
-    assert {part: found[part] for part in answer} == answer
+def parts(found: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was found of the parts that an answer names, and the errors, named or not."""
+    return {part: value for part, value in found.items() if part in answer or part == "errors"}
 
 
 def test_every_example_is_run() -> None:
@@ -46,16 +43,13 @@ def test_every_example_is_run() -> None:
 
 
 # The simulator begins where an update is known: it has no examples for chapter 10.
-@pytest.mark.parametrize("chapter", CHAPTERS[:9], ids=lambda chapter: chapter[0])
-def test_each_chapter_of_rules_has_an_example(chapter: str) -> None:
-    assert EXAMPLE.search(chapter)
+def test_each_chapter_of_rules_has_an_example() -> None:
+    assert [chapter[0] for chapter in CHAPTERS[:9] if not EXAMPLE.search(chapter)] == []
 
 
-@pytest.mark.parametrize(
-    "rule", re.split(r"^(?=\*\*8\.\d+\*\*)", CHAPTERS[7], flags=re.M)[1:], ids=lambda rule: rule.split("*")[2]
-)
-def test_each_rule_of_chapter_8_has_an_example(rule: str) -> None:
-    assert EXAMPLE.search(rule)
+def test_each_rule_of_chapter_8_has_an_example() -> None:
+    rules = re.split(r"^(?=\*\*8\.\d+\*\*)", CHAPTERS[7], flags=re.M)[1:]
+    assert [rule.split("*")[2] for rule in rules if not EXAMPLE.search(rule)] == []
 
 
 def test_the_rules_are_numbered_without_gaps() -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
-
 TESTS = Path(__file__).parents[1]
 DOCS = TESTS.parent / "docs"
 PAGE = (DOCS / "coverage.md").read_text(encoding="utf-8")
@@ -21,10 +19,14 @@ def rows(title: str) -> dict[str, str]:
     return dict(re.findall(r"^\| (\d+(?:\.\d+)?) ?(.*)\|$", chapter, re.M))
 
 
-@pytest.mark.parametrize(("file", "name"), NAMED, ids="::".join)
-def test_what_is_named_exists(file: str, name: str) -> None:
-    text = (TESTS / file).read_text(encoding="utf-8")
-    assert re.search(rf"^ *(?:async )?(?:def|class) {name}\b", text, re.M)
+def test_what_is_named_exists() -> None:
+    there = {file: names(file) for file, _ in NAMED}
+    assert [f"{file}::{name}" for file, name in NAMED if name not in there[file]] == []
+
+
+def names(file: str) -> list[str]:
+    text = (TESTS / file).read_text(encoding="utf-8") if (TESTS / file).exists() else ""
+    return re.findall(r"^ *(?:async )?(?:def|class) (\w+)", text, re.M)
 
 
 def test_every_rule_has_a_test() -> None:

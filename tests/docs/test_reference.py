@@ -11,8 +11,6 @@ import re
 from importlib import import_module
 from pathlib import Path
 
-import pytest
-
 from tests.docs.public import MODULES, documented, names
 
 ROOT = Path(__file__).parents[2]
@@ -38,14 +36,16 @@ def test_each_public_module_has_a_chapter() -> None:
     assert list(CHAPTERS) == list(MODULES)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_the_page_lists_what_the_module_exports(module: str) -> None:
-    found = TABLE.search(CHAPTERS[module])
-    assert found is not None
+def test_the_page_lists_what_the_modules_export() -> None:
+    found = [match[0] for text in CHAPTERS.values() if (match := TABLE.search(text))]
+    expected = [table(module) for module in MODULES]
     if "WRITE_GOLDEN" in os.environ:
-        PAGE.write_text(PAGE.read_text(encoding="utf-8").replace(found[0], table(module)), encoding="utf-8")
+        page = PAGE.read_text(encoding="utf-8")
+        for old, new in zip(found, expected, strict=True):
+            page = page.replace(old, new)
+        PAGE.write_text(page, encoding="utf-8")
         return
-    assert found[0].splitlines() == table(module).splitlines()
+    assert "\n\n".join(found).splitlines() == "\n\n".join(expected).splitlines()
 
 
 PAGES = [ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("deployments/**/*.md")]
@@ -57,11 +57,17 @@ def imports(page: Path) -> list[str]:
     return [line for block in CODE.findall(page.read_text(encoding="utf-8")) for line in IMPORT.findall(block)]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if imports(page)], ids=lambda page: page.stem)
-def test_pages_import_from_where_a_name_is(page: Path) -> None:
-    """An old place would be a DeprecationWarning, which is an error here."""
-    for line in imports(page):
+def test_pages_import_from_where_a_name_is() -> None:
+    assert [(page.name, line) for page in PAGES for line in imports(page) if not works(line)] == []
+
+
+def works(line: str) -> bool:
+    """Return True if a line can be imported; an old place would be a DeprecationWarning, which is an error here."""
+    try:
         exec(line, {})
+    except (ImportError, DeprecationWarning):
+        return False
+    return True
 
 
 def test_most_projects_need_few_names() -> None:
