@@ -4,7 +4,7 @@ SHELL := /bin/sh
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: audit help setup demo dev screenshots charts golden test test-long test-heavy faults lint format types imports check clean
+.PHONY: audit help setup demo dev screenshots charts golden test test-services faults lint format types imports check clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -27,28 +27,27 @@ screenshots: $(READY) ## take the pictures of docs/images, and of every page (AR
 charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/results
 	@$$(command -v uv || echo .assetflow/tools/bin/uv) run --quiet --isolated --only-group charts python -m benchmarks.charts
 
-# How many processes share the tests. Most tests wait for other processes, the long ones most: more than two for two cores.
+# How many processes share the tests: more than two for two cores, because those that need a service wait for it.
 test: JOBS ?= 3
-test-long: JOBS ?= 4
-# Each process would import every other file too, to find no long test in it.
-test-long: ARGS ?= $$(grep -rl --include='test_*.py' 'mark\.long' tests)
-# Only those with one of these markers, such as NEEDS="browser or redis"; CI runs those that need Spark or a service.
-test-long: NEEDS ?= long
+test-services: JOBS ?= 4
+# What a test has to need for `make test-services` to run it; NEEDS="browser or redis" for some of them.
+ALL_NEEDS := prefect or spark or browser or postgres or rabbitmq or redis or long
+NEEDS ?= $(ALL_NEEDS)
+# Each process would import every other file too, to find none of these tests in it. The ledger's have Postgres by a fixture.
+test-services: ARGS ?= $$(grep -rlE --include='test_*.py' 'mark\.($(subst $() or $(),|,$(ALL_NEEDS)))' tests) tests/ledger
+PYTEST := $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder --durations 20
 
-test: $(READY) ## run the tests (ARGS="tests/core -k cron" for some of them)
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --durations 20 -m "not faults and not long and not heavy" $(ARGS)
+test: $(READY) ## run the tests of one process, four minutes (ARGS="tests/core -k cron" for some of them)
+	@$(PYTEST) -n $(JOBS) -m "not faults and not benchmark and (walk or not ($(ALL_NEEDS)))" $(ARGS)
 
-test-long: $(READY) ## run the tests that start whole stacks, browsers and Spark processes, or kill them
-	@$(BIN)/python -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --durations 20 -m "long and ($(NEEDS)) and not heavy and not faults" $(ARGS)
-
-test-heavy: $(READY) ## run the tests on clusters and larger installations, and the benchmarks in short forms
-	@$(BIN)/python -m pytest -m "heavy and not faults" $(ARGS)
+test-services: $(READY) ## run the tests that need Prefect, Spark, a browser, a broker or stacks (NEEDS="browser or redis")
+	@$(PYTEST) -n $(JOBS) -m "($(NEEDS)) and not faults and not benchmark and not walk" $(ARGS)
 
 golden: $(READY) ## write anew the files of what leaves the house (API, JSON, declarations, errors): look at the diff
-	@WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -m "not long and not heavy and not faults" $$(grep -rliE --include='test_*.py' 'golden' tests)
+	@WRITE_GOLDEN=1 $(BIN)/python -m pytest -q -m "not long and not faults" $$(grep -rliE --include='test_*.py' 'golden' tests)
 
-faults: $(READY) ## run the long tests that kill processes at bad moments
-	@$(BIN)/python -m pytest -m faults $(ARGS)
+faults: $(READY) ## kill processes at bad moments, and run the benchmarks in short forms: more than an hour
+	@$(BIN)/python -m pytest -m "faults or benchmark" $(ARGS)
 
 lint: $(READY) ## check style and formatting
 	@$(BIN)/ruff check .
@@ -68,7 +67,7 @@ imports: $(READY) ## check that imports go down only
 audit: $(READY) ## look for known vulnerabilities in the packages of the lock file
 	@$(BIN)/python scripts/audit
 
-check: test test-long lint types imports ## all that has to pass before a change goes in
+check: test test-services lint types imports ## all that has to pass before a change goes in
 
 clean: ## remove what the other targets made
 	@rm -rf .venv .assetflow .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build spark-warehouse metastore_db derby.log

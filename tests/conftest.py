@@ -17,6 +17,7 @@ import hypothesis
 import pytest
 from hypothesis.database import DirectoryBasedExampleDatabase
 
+from tests.environment import cpu_time
 from tests.environment.needs import NEEDS, in_ci, missing
 from tests.environment.ordering import longest_first
 from tests.environment.prefect_server import PrefectServer, send_what_prefect_holds_back
@@ -99,6 +100,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         # A browser on a busy machine is late now and then; what is broken fails the second time too.
         if item.get_closest_marker("browser"):
             item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=".*"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    before = cpu_time.used()
+    yield
+    if cpu_time.is_limited(item):
+        cpu_time.refuse_long(cpu_time.used() - before)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.heavy
+pytestmark = pytest.mark.benchmark
 
 
 def run(name: str, *options: str, timeout: float = 170) -> dict[str, Any]:

@@ -64,6 +64,7 @@ def test_searching_as_one_types(shown: Shown) -> None:
     expect(page.locator("tbody tr")).to_have_count(50)
 
 
+@pytest.mark.walk
 def test_an_update_appears_by_itself(shown: Shown) -> None:
     listed = shown.drawn("/assets?search=landing")
     asset = shown.drawn("/asset?asset=landing")

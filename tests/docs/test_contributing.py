@@ -8,6 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+WALK = r"^@pytest\.mark\.walk$"
 TARGETS = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
 
 
@@ -17,17 +18,24 @@ def named(page: Path) -> set[str]:
 
 
 def test_pages_name_targets() -> None:
-    assert {"check", "test-heavy", "faults"} <= named(PAGES[0])
+    assert {"check", "test-services", "faults"} <= named(PAGES[0])
 
 
 def test_the_targets_of_make_are_there() -> None:
     assert {(page.name, target) for page in PAGES for target in named(page) - TARGETS} == set()
 
 
-def test_long_tests_are_marked_in_their_own_file_where_make_test_long_looks() -> None:
-    marked = [path for path in (ROOT / "tests").rglob("*.py") if "mark.long" in path.read_text()]
-    assert len(marked) > 50
-    assert [path for path in marked if not path.name.startswith("test_")] == []
+def test_tests_are_marked_in_their_own_file_where_make_test_services_looks() -> None:
+    """The fixture of `tests/ledger` is the exception: `make test-services` looks at the whole folder."""
+    mark = re.compile(r"mark\.(?:prefect|spark|browser|postgres|rabbitmq|redis|long)\b")
+    marked = [path for path in (ROOT / "tests").rglob("*.py") if mark.search(path.read_text())]
+    assert len(marked) > 100
+    assert [path.parent.name for path in marked if not path.name.startswith("test_")] == ["ledger"]
+
+
+def test_make_test_has_three_walks() -> None:
+    walks = [path for path in (ROOT / "tests").rglob("test_*.py") for _ in re.findall(WALK, path.read_text(), re.M)]
+    assert len(walks) == 3
 
 
 def test_every_marker_is_explained() -> None:

@@ -1,4 +1,4 @@
-"""Which tests begin (`make test`, `make test-long`)."""
+"""Which tests begin (`make test`, `make test-services`)."""
 
 from __future__ import annotations
 

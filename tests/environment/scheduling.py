@@ -1,16 +1,27 @@
-"""Which process runs which test (`make test`)."""
+"""Which process runs which test (`make test`, `make test-services`)."""
 
 from __future__ import annotations
 
 from xdist.scheduler import LoadScopeScheduling
 
-# One process has a session of Spark, one the client of Airflow: the others need not.
-TOGETHER = ("tests/spark/", "tests/api/v2/test_airflow_client.py")
+# Their tests share one session of Spark: the other processes need not start a JVM.
+ON_ONE_SESSION = (
+    "tests/spark/test_asset_definition.py",
+    "tests/spark/test_delta_watch.py",
+    "tests/spark/test_docstrings.py",
+    "tests/spark/test_partitions.py",
+    "tests/spark/test_publish.py",
+    "tests/spark/test_session.py",
+    "tests/spark/test_stopping.py",
+    "tests/spark/test_table_versions.py",
+    "tests/spark/test_task.py",
+)
 
 
 class Groups(LoadScopeScheduling):
-    """Tests go one by one to the next free process, but each group of tests to a single one."""
+    """The tests of a file go together to the next free process, and so do those on one session of Spark."""
 
     def _split_scope(self, nodeid: str) -> str:
         # xdist's own groups need node ids that pytest 9.2 does not let it change.
-        return next((group for group in TOGETHER if nodeid.startswith(group)), nodeid)
+        file = nodeid.partition("::")[0]
+        return "spark" if file in ON_ONE_SESSION else file

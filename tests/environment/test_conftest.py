@@ -44,6 +44,23 @@ def test_leaves_a_child():
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 """
 
+COMPUTES = """
+import time
+import pytest
+
+def busy():
+    end = time.process_time() + 3.2
+    while time.process_time() < end:
+        pass
+
+def test_computes():
+    busy()
+
+@pytest.mark.long
+def test_may_compute():
+    busy()
+"""
+
 
 def run_pytest(folder: Path, source: str, **env: str) -> subprocess.CompletedProcess[str]:
     (folder / "test_inner.py").write_text(source)
@@ -85,3 +102,9 @@ def test_a_process_left_running_fails_the_session(tmp_path: Path) -> None:
     left = re.search(r"still running after the tests:\s+E?\s*(\d+) ", result.stdout)
     assert left, result.stdout
     os.kill(int(left[1]), signal.SIGKILL)
+
+
+def test_a_test_that_computes_for_too_long_fails_unless_it_says_so(tmp_path: Path) -> None:
+    result = run_pytest(tmp_path, COMPUTES)
+    assert "1 failed, 1 passed" in result.stdout
+    assert re.search(r"The test took 3\.\d s of CPU time", result.stdout), result.stdout

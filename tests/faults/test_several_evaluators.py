@@ -19,7 +19,7 @@ from tests.integration.installation import recording
 pytestmark = [
     pytest.mark.prefect,
     pytest.mark.postgres,
-    pytest.mark.heavy,
+    pytest.mark.faults,
     pytest.mark.timeout(900),
     pytest.mark.parametrize("database", ["postgres"], indirect=True),
 ]

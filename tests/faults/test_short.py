@@ -17,7 +17,7 @@ SEED = 7
     "database",
     [
         pytest.param("sqlite", marks=pytest.mark.long),
-        pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.heavy]),
+        pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.long]),
     ],
     indirect=True,
 )

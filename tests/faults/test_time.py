@@ -76,7 +76,6 @@ def test_killed_at_each_point_around_an_instant(world: World, judged: Judged, po
 
 
 @pytest.mark.postgres
-@pytest.mark.heavy
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
 def test_two_evaluators_around_an_instant(world: World, judged: Judged) -> None:
     """The one that leads stands still over the instant; the other one takes over, and the first comes back."""

@@ -20,7 +20,7 @@ from tests.environment.replicas import replicas
 from tests.integration.installation import Installation, events_of, recording
 
 pytestmark = [
-    pytest.mark.heavy,
+    pytest.mark.long,
     pytest.mark.prefect,
     pytest.mark.postgres,
     pytest.mark.redis,

@@ -36,7 +36,7 @@ def on_connect(tmp_path: Path) -> Iterator[Settings]:
         yield {"ASSETFLOW_SPARK_REMOTE": url}
 
 
-@pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["standalone", "local-cluster", "connect"])
 def test_the_flows_run_unchanged(
     engine: str,
@@ -62,7 +62,7 @@ def test_the_flows_run_unchanged(
     }
 
 
-@pytest.mark.heavy
+@pytest.mark.long
 def test_a_cluster_that_loses_workers_in_mid_job(
     cluster: SparkCluster, tmp_path: Path, prefect_server: PrefectServer
 ) -> None:

@@ -81,7 +81,7 @@ def test_the_hosts_are_containers(place: str) -> None:
     assert hosts <= set(CONTAINERS)
 
 
-@pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.prefect
 @pytest.mark.timeout(300)
 def test_the_commands_for_one_machine(tmp_path: Path) -> None:

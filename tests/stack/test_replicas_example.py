@@ -21,7 +21,7 @@ from tests.environment.replicas import empty_redis, make_tables
 from tests.environment.waiting import until
 
 pytestmark = [
-    pytest.mark.heavy,
+    pytest.mark.long,
     pytest.mark.prefect,
     pytest.mark.postgres,
     pytest.mark.redis,

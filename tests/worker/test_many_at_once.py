@@ -15,7 +15,7 @@ SECONDS = 900.0
 
 
 @pytest.mark.prefect
-@pytest.mark.heavy
+@pytest.mark.long
 @pytest.mark.timeout(2 * SECONDS)
 def test_all_runs_end_that_go_on_at_the_same_time(tmp_path: Path) -> None:
     with PrefectServer(tmp_path / "server") as server:
