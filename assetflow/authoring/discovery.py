@@ -172,6 +172,20 @@ class Discovered:
 def discover(fn: Callable[..., object]) -> Discovered:
     """Return what the tasks and flows that a function's code mentions update and read."""
     found = Discovered()
+    for item in reached(fn):
+        if isinstance(item, Task | Flow):
+            made = cast("Task[..., Any] | Flow[..., Any]", item)
+            # Read a flow's `reads`, not its `inlets`: computing those calls this function.
+            names = ("outlets", "inlets") if isinstance(item, Task) else ("produces", "reads")
+            found.produces = distinct((*found.produces, *_declared(made, names[0])))
+            found.reads = distinct((*found.reads, *_declared(made, names[1])))
+            for output in _outputs(made):
+                found.outputs.setdefault(output.asset, output)
+    return found
+
+
+def reached(fn: Callable[..., object]) -> Iterator[object]:
+    """Yield the tasks, the flows and the functions of its own package that a function leads to, itself first."""
     root = cast(object, inspect.unwrap(fn))
     package = (getattr(root, "__module__", None) or "").partition(".")[0]
     seen: set[int] = set()
@@ -183,19 +197,13 @@ def discover(fn: Callable[..., object]) -> Discovered:
             continue
         seen.add(id(item))
         if isinstance(item, Task | Flow):
-            made = cast("Task[..., Any] | Flow[..., Any]", item)
-            # Read a flow's `reads`, not its `inlets`: computing those calls this function.
-            names = ("outlets", "inlets") if isinstance(item, Task) else ("produces", "reads")
-            found.produces = distinct((*found.produces, *_declared(made, names[0])))
-            found.reads = distinct((*found.reads, *_declared(made, names[1])))
-            for output in _outputs(made):
-                found.outputs.setdefault(output.asset, output)
-            waiting.append(inspect.unwrap(made.fn))
+            yield cast(object, item)
+            waiting.append(inspect.unwrap(cast("Task[..., Any] | Flow[..., Any]", item).fn))
         elif isinstance(item, FunctionType) and (item.__module__ or "").partition(".")[0] == package:
+            yield item
             waiting.extend(reversed(list(objects_named(item))))
         elif isinstance(item, list | tuple | set | frozenset | dict):
             waiting.extend(reversed(_members(cast("Iterable[object]", item))))
-    return found
 
 
 def _declared(made: object, attribute: str) -> Iterable[Outlet]:

@@ -5,8 +5,6 @@ In a timed scenario, time acts between the steps too. Each such instant has a ro
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import json as json_text
 import sys
@@ -25,6 +23,7 @@ from assetflow.core.simulate import Scenario, read_scenarios, run_scenario, scen
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire.declarations import FlowDeclaration
 from assetflow.errors import InvalidFlow, InvalidScenario
+from assetflow.stack.flow_files import imported
 
 Json = Mapping[str, object]
 
@@ -206,7 +205,7 @@ def schedules_of(file: Path) -> dict[str, ConsumerOptions]:
     Raises:
         InvalidFlow: the module cannot be imported, or none of its flows has a schedule.
     """
-    module = _imported(file)
+    module = imported(file)
     found = {
         name: declaration.options
         for name, declaration in _declarations(module)
@@ -222,36 +221,6 @@ def _declarations(module: ModuleType) -> Iterator[tuple[str, FlowDeclaration]]:
         declaration = getattr(value, "declaration", None)
         if isinstance(declaration, FlowDeclaration):
             yield str(getattr(value, "name", name)), declaration
-
-
-def _imported(file: Path) -> ModuleType:
-    """Import the module of a file: by its full name, as `python -m` does, if it is below the working directory."""
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        parts = file.resolve().relative_to(here).with_suffix("").parts
-    except ValueError:
-        parts = ()
-    try:
-        if parts and all(part.isidentifier() for part in parts) and file.is_file():
-            return importlib.import_module(".".join(parts))
-        return _loaded(file)
-    except Exception as error:  # A user's module may raise anything.
-        raise InvalidFlow(
-            f"cannot be imported: {type(error).__name__}: {error}",
-            where=str(file),
-            fix="Run the file with Python to see the traceback",
-        ) from error
-
-
-def _loaded(file: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(file.stem, file)
-    if spec is None or spec.loader is None:
-        raise ImportError("not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 class _PlainLoader(yaml.SafeLoader):

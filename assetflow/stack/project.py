@@ -59,8 +59,11 @@ class Project:
         place.write_text(yaml.safe_dump(completed, sort_keys=False, allow_unicode=True), encoding="utf-8")
 
 
-def read_project(folder: Path) -> Project:
+def read_project(folder: Path, *, checked: bool = True) -> Project:
     """Return the project in a folder.
+
+    Parameters:
+        checked: whether the files that it names have to be there, and to be Python.
 
     Raises:
         InvalidProject: `prefect.yaml` cannot be read, a deployment is incomplete, or a file that it names does not
@@ -83,7 +86,7 @@ def read_project(folder: Path) -> Project:
         raise InvalidProject("`deployments` is not a list", where=FILE, fix=f"Write it as in: {EXAMPLE}")
     listed = cast("list[object]", given)
     deployments = tuple(_deployment(each, number) for number, each in enumerate(listed, 1))
-    for each in deployments:
+    for each in deployments if checked else ():
         _check_source(folder, each)
     return Project(folder, deployments, document)
 

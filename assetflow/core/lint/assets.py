@@ -1,0 +1,92 @@
+"""Checks of assets over all flows: who updates them, who uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cached_property
+
+from assetflow.core.lint.findings import Finding, SeenFlow
+from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.conditions import Token
+
+# The similarity, at most 1, from which one name may be a typing error for another.
+_ALIKE = 0.85
+
+
+@dataclass(frozen=True)
+class Assets:
+    """The assets of some flows.
+
+    Parameters:
+        external: patterns of URIs and names that something outside of the flows updates.
+        deployed: URIs and names that a ledger knows.
+    """
+
+    flows: Sequence[SeenFlow]
+    external: Collection[str] = ()
+    deployed: Collection[str] = ()
+
+    @cached_property
+    def _uris(self) -> Mapping[str, str]:
+        return {asset.name: asset.uri for flow in self.flows for asset in reversed(flow.declaration.assets)}
+
+    def resolved(self, token: Token) -> Token:
+        """Return the token by URI of a name that one of the flows declares, and others as they are."""
+        return Token("uri", self._uris[token.value]) if token.kind == "name" and token.value in self._uris else token
+
+    @cached_property
+    def makers(self) -> Mapping[Token, Sequence[SeenFlow]]:
+        """The flows that update each asset and alias."""
+        found: dict[Token, list[SeenFlow]] = {}
+        for flow in self.flows:
+            for token in dict.fromkeys(self.resolved(outlet.token) for outlet in flow.declaration.produces):
+                found.setdefault(token, []).append(flow)
+        return found
+
+    @cached_property
+    def _watched(self) -> frozenset[Token]:
+        assets = (asset for flow in self.flows for asset in flow.declaration.assets)
+        return frozenset(asset.token for asset in assets if asset.watchers)
+
+    def check(self) -> Iterator[Finding]:
+        """Find assets that nobody updates, that several flows update, and aliases that nobody uses."""
+        for flow in self.flows:
+            yield from self._check_sources(flow)
+        for token, makers in self.makers.items():
+            if token.kind == "alias" and token not in self._used:
+                message = f"it updates the alias {token.value!r}, which no flow is scheduled on or reads"
+                yield makers[0].finding("AF013", message, "Schedule a flow on it, or leave it out of the outlets")
+            for maker in makers[1:] if token.kind != "alias" else ():
+                message = f"it updates {token.value}, and so does {makers[0].name} ({makers[0].file})"
+                yield maker.finding("AF008", message, "Let one flow update it; if both are meant, ignore AF008")
+
+    @cached_property
+    def _used(self) -> frozenset[Token]:
+        declared = [flow.declaration for flow in self.flows]
+        read = {outlet.token for each in declared for outlet in each.reads if isinstance(outlet, AssetAlias)}
+        return frozenset(read).union(*(each.options.schedule.tokens for each in declared))
+
+    def _check_sources(self, flow: SeenFlow) -> Iterator[Finding]:
+        schedule = flow.declaration.options.schedule
+        named = schedule.tokens if schedule.keeping is None else schedule.keeping.start_tokens
+        for token in sorted(named):
+            known = self.resolved(token)
+            labels = {token.value, known.value}
+            if known in self.makers or known in self._watched or self._is_external(labels):
+                continue
+            what = {"uri": "the asset", "name": "an asset called", "alias": "the alias"}[token.kind]
+            message = f"it is scheduled on {what} {token.value}, which no flow here updates{self._meant(token)}"
+            yield flow.finding("AF004", message, f'Correct the name, or list it as external = ["{token.value}"]')
+
+    def _is_external(self, labels: Collection[str]) -> bool:
+        return any(fnmatchcase(label, pattern) for label in labels for pattern in self.external)
+
+    def _meant(self, token: Token) -> str:
+        made = {each.value for each in self.makers if (each.kind == "alias") == (token.kind == "alias")}
+        outlets = (each for flow in self.flows for each in flow.declaration.produces if isinstance(each, Asset))
+        names = {each.name for each in outlets} if token.kind == "name" else set[str]()
+        near = get_close_matches(token.value, sorted({*made, *names, *self.deployed} - {token.value}), 1, _ALIKE)
+        return f". Did you mean {near[0]}?" if near else ""

@@ -1,0 +1,163 @@
+"""Lint a project: import its flows, and make all checks, also those that an evaluator makes. Contract 11.1 to 11.3."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FunctionType, MappingProxyType
+from typing import cast
+from uuid import UUID, uuid4
+
+from assetflow.core.lint import CHECKS, Finding, Project, SeenFlow, Source, lint
+from assetflow.core.wire.deployments import Deployed
+from assetflow.errors import InvalidProject, InvalidSettings
+from assetflow.evaluator.consumers.checks import WatcherNames, find_cycles, seldom_run
+from assetflow.stack.flow_files import FlowFiles, FoundFlow, load, shown_path
+from assetflow.stack.project import FILE, read_project
+
+_CONFIG = "pyproject.toml, [tool.assetflow.lint]"
+
+
+@dataclass(frozen=True)
+class LintConfig:
+    """What `[tool.assetflow.lint]` in `pyproject.toml` says.
+
+    Attributes:
+        paths: the files and folders to look at, from the folder of `pyproject.toml`.
+        ignore: the codes to leave out.
+        external: patterns of URIs and names that something outside of the flows updates.
+    """
+
+    paths: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    external: Sequence[str] = ()
+
+    @classmethod
+    def read(cls, folder: Path) -> LintConfig:
+        """Read the config of a folder; without one, everything has its default.
+
+        Raises:
+            InvalidSettings: the file is not TOML, or has an unknown key, a value that is no list, or an unknown code.
+        """
+        file = folder / "pyproject.toml"
+        try:
+            text = file.read_text(encoding="utf-8") if file.exists() else ""
+            tools = cast("Mapping[str, Mapping[str, Mapping[str, object]]]", tomllib.loads(text).get("tool", {}))
+        except (OSError, ValueError) as error:
+            raise InvalidSettings(f"cannot be read: {error}", where=str(file), fix="Write it as TOML") from error
+        given = tools.get("assetflow", {}).get("lint", {})
+        for key, value in given.items():
+            if key not in cls.__dataclass_fields__:
+                known = ", ".join(cls.__dataclass_fields__)
+                raise InvalidSettings(f"unknown key {key!r}", where=_CONFIG, fix=f"Known are {known}")
+            if not isinstance(value, list) or not all(isinstance(each, str) for each in cast("list[object]", value)):
+                raise InvalidSettings(f"{key} is {value!r}", where=_CONFIG, fix=f'Write a list of texts: {key} = ["…"]')
+        config = cls(**cast("dict[str, list[str]]", given))
+        check_codes(config.ignore, _CONFIG)
+        return config
+
+
+def check_codes(codes: Collection[str], where: str) -> None:
+    """Refuse codes that there are not.
+
+    Raises:
+        InvalidSettings: there is one.
+    """
+    for code in codes:
+        if code not in CHECKS:
+            raise InvalidSettings(f"there is no check {code!r}", where=where, fix=f"Known are {', '.join(CHECKS)}")
+
+
+def project_files(folder: Path) -> list[Path]:
+    """Return the files that the deployments of `prefect.yaml` are in.
+
+    Raises:
+        InvalidProject: there is no `prefect.yaml`, or it is damaged.
+    """
+    if not (folder / FILE).exists():
+        fix = 'Name files or folders, or write paths = ["flows"] into [tool.assetflow.lint] of pyproject.toml'
+        raise InvalidProject(f"there is no {FILE} here, and no file is named", where=str(folder), fix=fix)
+    entrypoints = (each.entrypoint for each in read_project(folder, checked=False).deployments)
+    named = (each.rpartition(":") if ":" in each else each.rpartition(".") for each in entrypoints)
+    files = (file if file.endswith(".py") else f"{file.replace('.', '/')}.py" for file, _, _ in named)
+    return list(dict.fromkeys(folder / file for file in files))
+
+
+def lint_files(places: Sequence[Path], config: LintConfig, deployed: Collection[str] = ()) -> list[Finding]:
+    """Return what is wrong in files, in their order, without what the config or a comment ignores.
+
+    Parameters:
+        deployed: URIs and names that a ledger knows.
+
+    Raises:
+        InvalidProject: there is no such file or folder.
+    """
+    loaded = load(places)
+    sources = {shown_path(file): source for file in loaded.files if (source := _source(file)) is not None}
+    found = {*loaded.findings, *_checked(loaded, sources, config, deployed)}
+    kept = (each for each in found if each.code not in config.ignore)
+    shown = (each for each in kept if each.file not in sources or not sources[each.file].ignores(each))
+    return sorted(shown, key=lambda each: (each.file, each.line, each.code, each.message))
+
+
+def _source(file: Path) -> Source | None:
+    try:
+        return Source(shown_path(file), file.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _checked(
+    loaded: FlowFiles, sources: Mapping[str, Source], config: LintConfig, deployed: Collection[str]
+) -> Iterator[Finding]:
+    flows = [each.seen for each in loaded.flows]
+    yield from lint(Project(flows, config.external, deployed))
+    yield from _checks_of_deploys(flows)
+    for each in loaded.flows:
+        yield from _undeclared(each, sources)
+    for source in sources.values():
+        yield from source.crons_without_zone()
+
+
+def _checks_of_deploys(flows: Sequence[SeenFlow]) -> Iterator[Finding]:
+    """Make the checks that an evaluator makes over all deployments."""
+    by_name = {flow.name: flow for flow in flows}
+    declarations = {name: flow.declaration for name, flow in by_name.items()}
+    for cycle in find_cycles(declarations):
+        fix = "Take one of the assets out of a schedule, or schedule one of the flows on times"
+        yield by_name[str(cycle.path[0])].finding("AF005", str(cycle), fix)
+    for sentence in seldom_run(declarations):
+        flow = by_name[max((name for name in by_name if sentence.startswith(f"{name} ")), key=len)]
+        yield Finding("AF003", flow.file, flow.line, sentence, "")
+    deployed = {(number := uuid4()): _deployed(number, flow) for flow in flows}
+    names = WatcherNames(deployed)
+    for number, each in deployed.items():
+        if (error := names.check(each)) is not None:
+            yield by_name[deployed[number].name].finding("AF002", f"a deploy refuses it: {error.message}", error.fix)
+
+
+def _deployed(number: UUID, flow: SeenFlow) -> Deployed:
+    moment = datetime.now(UTC)
+    return Deployed(number, flow.name, number, moment, f"{flow.file}:{flow.name}", declaration=flow.declaration)
+
+
+def _undeclared(flow: FoundFlow, sources: Mapping[str, Source]) -> Iterator[Finding]:
+    """Find what the functions of a flow read by a constant and the flow does not declare."""
+    from assetflow.authoring.discovery import reached
+
+    declaration = flow.seen.declaration
+    outlets = (*declaration.produces, *declaration.reads, *declaration.options.schedule.named_assets)
+    known = {outlet.token for outlet in outlets} | declaration.options.schedule.tokens
+    for function in (each for each in reached(flow.function) if isinstance(each, FunctionType)):
+        code = function.__code__
+        file = shown_path(Path(code.co_filename))
+        own = dict.fromkeys((*code.co_varnames, *code.co_freevars))
+        names = MappingProxyType({**function.__globals__, **own})
+        for line, token in sources[file].reads(code.co_firstlineno, names.get) if file in sources else ():
+            if token not in known:
+                message = f"{flow.seen.name} reads {token.value}, and neither declares it nor is scheduled on it"
+                fix = "Add it to the inlets of the task, or to reads= of the flow"
+                yield Finding("AF009", file, line, message, fix)
