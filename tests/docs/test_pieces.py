@@ -21,6 +21,7 @@ from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.ledger import Ledger
 from assetflow.spark.publish import publish
 from assetflow.spark.reading import read
+from assetflow.stack.linting import LintConfig, lint_files
 from assetflow.testing import Harness, harness
 from assetflow.timetables import CronTriggerTimetable
 from tests.api.serving import serving
@@ -449,6 +450,13 @@ def test_types(piece: Piece) -> None:
 def test_a_function_over_flows(piece: Piece) -> None:
     page = piece("docs/types.md", 1)
     assert page.shops([flow(schedule=Asset("s3://shop/orders"))(lambda: None)]) == ["s3://shop/orders"]
+
+
+# docs/lint.md
+
+
+def test_a_finding_that_a_comment_ignores(piece: Piece) -> None:
+    assert lint_files([Path(str(piece("docs/lint.md").__file__))], LintConfig()) == []
 
 
 # docs/reference.md
