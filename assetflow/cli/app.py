@@ -44,6 +44,7 @@ app.command(
 )
 app.command("assetflow.cli.explain:explain", name="explain", help="Explain why something runs, or why it does not.")
 app.command("assetflow.cli.freshness:freshness", name="freshness", help="Show how fresh assets with a policy are.")
+app.command("assetflow.cli.init:init", name="init", help="Write the files of a project.")
 app.command("assetflow.cli.explain:lineage", name="lineage", help="Show what leads to an asset, and what follows.")
 app.command("assetflow.cli.lint:lint", name="lint", help="Say what is wrong with the schedules of flows.")
 app.command("assetflow.cli.emit:observe", name="observe", help="Record which version of a source was seen.")

@@ -9,8 +9,10 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
+from typing import Annotated
 
 import cyclopts
+from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
@@ -20,31 +22,42 @@ from assetflow.errors import StackFailed
 from assetflow.ledger.read.reader import Reader
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.demo import Demo
-from assetflow.stack.environment import StackEnvironment, choose_port, find_project
+from assetflow.stack.environment import StackEnvironment, choose_port, find_project, last_ports
 from assetflow.stack.project import read_project
 from assetflow.stack.show import show
 from assetflow.stack.stack import STOPPING, Stack
 
 
-def dev(*, port: Port | None = None, pages_port: Port | None = None) -> None:
+def dev(
+    *,
+    port: Port | None = None,
+    pages_port: Port | None = None,
+    reload: Annotated[bool, Parameter(negative="--no-reload")] = True,
+) -> None:
     """Start Prefect, the evaluator, its pages, watchers and workers, deploy the project's flows, and leave all running.
 
     The command serves any folder with a `prefect.yaml`: it creates the work pools named there and runs a worker for
-    each. It keeps its files under `.assetflow/dev`, and restarts a process that ends on its own. Ctrl-C stops all.
+    each. It keeps its files under `.assetflow/dev`, restarts a process that ends on its own, and deploys the flows
+    again when a file of the project has changed. Ctrl-C stops all.
 
     Parameters:
-        port: the port of the Prefect server; by default a free one.
-        pages_port: the port of assetflow's API and pages; by default a free one.
+        port: the port of the Prefect server; by default that of the last start, the first time a free one.
+        pages_port: the port of assetflow's API and pages; by default as for the Prefect server.
+        reload: deploy the flows again when a file changes; with --no-reload, only `prefect deploy` does.
     """
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     project = find_project(Path.cwd())
-    ports = choose_port(port), choose_port(pages_port, option="--pages-port")
-    environment = StackEnvironment(project, project / ".assetflow" / "dev", *ports)
+    home = project / ".assetflow" / "dev"
+    last_port, last_pages_port = last_ports(home)
+    prefect_port = choose_port(port, last=last_port)
+    environment = StackEnvironment(
+        project, home, prefect_port, choose_port(pages_port, option="--pages-port", last=last_pages_port)
+    )
     stop_on_signals()
     try:
         with Stack(environment, lambda line: console.print(Text(shown(line)))) as stack:
             console.print(_instructions(environment, _example(environment)))
-            stack.watch()
+            stack.watch(reload=reload)
     except KeyboardInterrupt:
         return
 

@@ -1,4 +1,4 @@
-"""Load the flows of a project, then run `prefect deploy --all`: `python -m assetflow.stack.deploying`.
+"""Load the flows of a project, and deploy them with `prefect deploy --all`: `python -m assetflow.stack.deploying`.
 
 Prefect also deploys a file that it cannot import, and only reads its text: the flow would have no schedule, and nobody
 would notice. So this module loads all flows before it deploys any.
@@ -13,6 +13,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
+import httpx
 from prefect.exceptions import ScriptError
 from prefect.flows import Flow
 
@@ -72,18 +73,44 @@ def _place(error: BaseException) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Load the flows, then deploy them. If one fails to load, write the error to a file and exit with `NOT_LOADED`."""
-    problem_file, prefect_file, *entrypoints = arguments
+    """Load the flows, then deploy them if that is asked for.
+
+    If a flow cannot be loaded, write the error to a file and exit with `NOT_LOADED`.
+
+    Parameters:
+        arguments: the file for the error; `--deploy FILE` to deploy what this `prefect.yaml` lists; the entrypoints.
+    """
+    problem_file, *entrypoints = arguments
+    prefect_file = ""
+    if entrypoints[0] == "--deploy":
+        _, prefect_file, *entrypoints = entrypoints
     try:
         for entrypoint in dict.fromkeys(entrypoints):
-            load(entrypoint)
+            _load_or_skip(entrypoint, has_server=bool(prefect_file))
             # Whoever waits for this command sees that it moves.
             sys.stdout.write(f"{entrypoint} is loaded\n")
     except (InvalidProject, UnsupportedPrefect) as error:
         Path(problem_file).write_text(json.dumps(error.as_dict()))
         sys.exit(NOT_LOADED)
-    sys.argv = ["prefect", "--no-prompt", "deploy", "--all", "--prefect-file", prefect_file]
-    runpy.run_module("prefect", run_name="__main__", alter_sys=True)
+    if prefect_file:
+        sys.argv = ["prefect", "--no-prompt", "deploy", "--all", "--prefect-file", prefect_file]
+        runpy.run_module("prefect", run_name="__main__", alter_sys=True)
+
+
+def _load_or_skip(entrypoint: str, *, has_server: bool) -> None:
+    """Load a flow. Before Prefect's server runs, skip one that asks the server while it is imported."""
+    try:
+        load(entrypoint)
+    except InvalidProject as error:
+        if has_server or not _asks_prefect(error):
+            raise
+
+
+def _asks_prefect(error: BaseException) -> bool:
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, httpx.TransportError):
+        cause = cause.user_exc if isinstance(cause, ScriptError) else cause.__cause__ or cause.__context__
+    return cause is not None
 
 
 if __name__ == "__main__":

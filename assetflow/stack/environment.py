@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import socket
@@ -9,6 +10,7 @@ import sys
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from typing import cast
 
 from assetflow.errors import PortInUse, StackFailed
 
@@ -37,6 +39,11 @@ class StackEnvironment:
     home: Path
     port: int
     pages_port: int = field(default_factory=lambda: choose_port(None))
+
+    @property
+    def state_file(self) -> Path:
+        """The file with the pids and the ports of the stack, which is locked while the stack runs."""
+        return _state_file(self.home)
 
     @property
     def api_url(self) -> str:
@@ -148,23 +155,46 @@ def find_project(start: Path) -> Path:
     )
 
 
-def choose_port(asked: int | None, *, option: str = "--port") -> int:
-    """Return the port that the user asked for, or a free one.
+def last_ports(home: Path) -> tuple[int | None, int | None]:
+    """Return the ports of Prefect's server and of the pages when the stack in a folder ran last."""
+    try:
+        noted = json.loads(_state_file(home).read_text())
+        return noted["port"], noted["pages_port"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None, None
+
+
+def _state_file(home: Path) -> Path:
+    return home / "stack.json"
+
+
+def choose_port(asked: int | None, *, option: str = "--port", last: int | None = None) -> int:
+    """Return the port that the user asked for; else the one of the last start, if it is free; else a free one.
 
     Parameters:
-        asked: the port, or `None` for a free one.
+        asked: the port, or `None` if the user left the choice.
         option: the option with which the user asked for it.
+        last: the port that this stack had when it ran last, so that open pages and other terminals find it again.
 
     Raises:
-        PortInUse: the port is taken.
+        PortInUse: the port that the user asked for is taken.
     """
+    if asked is None:
+        return (last and _bound(last)) or cast(int, _bound(0))
+    if _bound(asked) is None:
+        raise PortInUse(
+            f"port {asked} is in use",
+            fix=f"Stop the process that listens there, or choose another port with {option}",
+        )
+    return asked
+
+
+def _bound(port: int) -> int | None:
+    """Return the port that a server would get here, or `None` if it is taken."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind(("127.0.0.1", asked or 0))
-        except OSError as error:
-            raise PortInUse(
-                f"port {asked} is in use",
-                fix=f"Stop the process that listens there, or choose another port with {option}",
-            ) from error
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return None
         return int(probe.getsockname()[1])

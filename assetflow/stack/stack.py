@@ -25,6 +25,7 @@ from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.process import StackProcess
 from assetflow.stack.project import Json, Project, read_project
+from assetflow.stack.sources import source_files
 
 SERVER_SECONDS = 120.0
 KNOWN_SECONDS = "150"
@@ -57,10 +58,14 @@ class Stack:
         start = _assetflow("server", "start", "--port", str(environment.pages_port))
         self.evaluator = self._process("evaluator", start)
         self.watchers = self._process("watchers", _assetflow("watcher", "start"))
-        # One for each work pool of the project.
-        self.workers: list[StackProcess] = []
+        # For each work pool of the project, the process of its worker.
+        self._workers: dict[str, StackProcess] = {}
         # This process ends when Spark's server has warmed up; an earlier flow run waits for the server by itself.
         self.spark = self._process("Spark", _assetflow("spark", "start"))
+
+    @property
+    def workers(self) -> list[StackProcess]:
+        return [*self._workers.values()]
 
     def __enter__(self) -> Stack:
         project = read_project(self.environment.project)
@@ -70,6 +75,7 @@ class Stack:
             empty(self.environment.home)
         self.environment.write_shell_file()
         try:
+            self._check(project)
             self._start(project)
         except BaseException:
             self.stop()
@@ -93,9 +99,7 @@ class Stack:
         self._tell("Waiting until the evaluator knows the deployments")
         self._wait_until_known()
         # Only now: of the times that were missed since the last stop, the evaluator has skipped what it may.
-        self.workers = [self._worker(pool, number) for number, pool in enumerate(project.pools, 1)]
-        for worker in self.workers:
-            self._start_process(worker)
+        self._start_workers(project.pools)
         self._start_process(self.watchers)
 
     def _start_server(self) -> None:
@@ -136,13 +140,25 @@ class Stack:
                         fix="Choose another name, of letters, digits and dashes, that does not begin with `prefect`",
                     ) from error
 
-    def _worker(self, pool: str, number: int) -> StackProcess:
-        name = "worker" if number == 1 else f"worker {number}"
-        return self._process(name, _prefect("worker", "start", f"--pool={pool}"))
+    def _start_workers(self, pools: Sequence[str]) -> None:
+        """Start a worker for each of these pools that has none."""
+        for pool in pools:
+            if pool not in self._workers:
+                name = f"worker {len(self._workers) + 1}" if self._workers else "worker"
+                self._workers[pool] = self._process(name, _prefect("worker", "start", f"--pool={pool}"))
+                self._start_process(self._workers[pool])
 
     def _wait_until_known(self) -> None:
         wait = _assetflow("consumers", "wait", "--timeout", KNOWN_SECONDS)
         self._run(wait, "consumers wait", "assetflow consumers wait")
+
+    def _check(self, project: Project) -> None:
+        """Load the project's flows before anything is started.
+
+        Raises:
+            InvalidProject: a flow cannot be loaded.
+        """
+        self._load(project, "check")
 
     def _deploy(self, project: Project) -> None:
         """Deploy the project's flows. On a slow machine this takes minutes; it fails only if nothing moves any more.
@@ -151,13 +167,17 @@ class Stack:
             InvalidProject: a flow cannot be loaded.
             StackFailed: Prefect refuses a deployment, or nothing has been written for `SILENT_SECONDS`.
         """
-        file, problem = self.environment.home / "deploy.yaml", self.environment.home / "problem.json"
+        file = self.environment.home / "deploy.yaml"
         project.write_completed(file)
+        self._load(project, "prefect deploy --all", "--deploy", str(file))
+
+    def _load(self, project: Project, what: str, *options: str) -> None:
+        problem = self.environment.home / "problem.json"
         problem.unlink(missing_ok=True)
         entrypoints = [each.entrypoint for each in project.deployments]
         module = [sys.executable, "-m", deploying.__name__]
         try:
-            self._run([*module, str(problem), str(file), *entrypoints], "deploy", "prefect deploy --all")
+            self._run([*module, str(problem), *options, *entrypoints], "deploy", what)
         except StackFailed:
             if not problem.exists():
                 raise
@@ -165,9 +185,15 @@ class Stack:
             raise InvalidProject(found["error"], where=found["where"], fix=found["fix"]) from None
 
     def deploy(self) -> None:
-        """Deploy the project's flows as they are now, and wait until the evaluator knows them."""
-        self._deploy(read_project(self.environment.project))
+        """Deploy the project's flows as they are now, and wait until the evaluator knows them.
+
+        A work pool that is new gets a worker.
+        """
+        project = read_project(self.environment.project)
+        self._make_pools(project.pools)
+        self._deploy(project)
         self._wait_until_known()
+        self._start_workers(project.pools)
 
     def stop(self) -> None:
         """Stop all processes of the stack, and its shared Spark server. Signals do not interrupt this."""
@@ -191,14 +217,34 @@ class Stack:
 
             stop_recorded_server(self.environment.spark_server_file)
 
-    def watch(self, over: threading.Event | None = None) -> None:
-        """Restart processes that end on their own, until `over` is set or, without it, the caller is interrupted."""
+    def watch(self, over: threading.Event | None = None, *, reload: bool = False) -> None:
+        """Restart processes that end on their own, until `over` is set or, without it, the caller is interrupted.
+
+        Parameters:
+            over: ends the watching.
+            reload: True to deploy the flows again whenever a file of the project has changed.
+        """
         over = over or threading.Event()
+        deployed = seen = source_files(self.environment.project)
         while not over.wait(RESTART_SECONDS):
             for process in (self.server, self.evaluator, self.watchers, *self.workers):
                 if process.exit_code is not None:
                     self._tell(f"The {process.name} ended with exit code {process.exit_code}; starting it again")
                     self._start_process(process)
+            # Wait until two looks find the same: an editor may still be writing.
+            before, seen = seen, source_files(self.environment.project) if reload else seen
+            if seen == before != deployed:
+                self._reload()
+                deployed = seen
+
+    def _reload(self) -> None:
+        self._tell("The project has changed: deploying its flows again")
+        try:
+            self.deploy()
+        except (InvalidProject, StackFailed) as error:
+            self._tell(f"Nothing was deployed, and what was deployed before stays: {error}")
+        else:
+            self._tell("Deployed")
 
     @contextlib.contextmanager
     def watched(self) -> Generator[None]:
@@ -249,7 +295,7 @@ class Stack:
 
     def _take_lock(self) -> None:
         """Take the lock of the stack's folder, then stop the processes that a killed stack left behind."""
-        lock = (self.environment.home / "stack.json").open("a+")
+        lock = self.environment.state_file.open("a+")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -283,7 +329,8 @@ class Stack:
         processes = (self.server, self.evaluator, *self.workers, self.watchers, self.spark)
         pids = [process.pid for process in processes if process.pid]
         self._lock.truncate(0)
-        self._lock.write(json.dumps({"pids": pids, "api_url": self.environment.api_url}))
+        ports = {"port": self.environment.port, "pages_port": self.environment.pages_port}
+        self._lock.write(json.dumps({"pids": pids, **ports}))
         self._lock.flush()
 
 

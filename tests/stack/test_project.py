@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from assetflow.errors import InvalidProject
-from assetflow.stack.deploying import load
+from assetflow.stack.deploying import load, main
+from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.project import DEFAULT_POOL, read_project
+from assetflow.stack.stack import Stack
 
 FLOW = "from assetflow import flow\n\n@flow\ndef report(): ...\n\ndef plain(): ...\n"
 GOOD = "deployments: [{name: shop, entrypoint: 'flows.py:report'}]"
@@ -115,3 +117,25 @@ def test_a_flow_that_cannot_be_loaded(folder: Path, text: str, entrypoint: str, 
 def test_a_flow_is_loaded(folder: Path) -> None:
     assert (folder / "flows.py").exists()
     load("flows.py:report")
+
+
+ASKS = "import httpx\nhttpx.get('http://127.0.0.1:1')\n"
+
+
+def test_before_prefect_runs_a_flow_that_asks_it_is_left_for_the_deploy(folder: Path) -> None:
+    (folder / "asks.py").write_text(ASKS)
+    main([str(folder / "problem.json"), "asks.py:f", "flows.py:report"])
+    assert not (folder / "problem.json").exists()
+    with pytest.raises(SystemExit):
+        main([str(folder / "problem.json"), "--deploy", "prefect.yaml", "asks.py:f"])
+    assert "cannot be imported" in (folder / "problem.json").read_text()
+
+
+def test_a_project_that_cannot_be_imported_starts_nothing(folder: Path) -> None:
+    (folder / "flows.py").write_text("import gone_and_lost\n")
+    (folder / "prefect.yaml").write_text(GOOD)
+    told: list[str] = []
+    environment = StackEnvironment(folder, folder / ".assetflow" / "dev", choose_port(None))
+    with pytest.raises(InvalidProject, match="there is no module gone_and_lost"), Stack(environment, told.append):
+        pass
+    assert told == ["Stopping the stack"]

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from assetflow.errors import PortInUse, StackFailed
-from assetflow.stack.environment import StackEnvironment, choose_port, find_project
+from assetflow.stack.environment import StackEnvironment, choose_port, find_project, last_ports
 from assetflow.stack.stack import Stack, empty
 from tests.environment.waiting import until
 
@@ -100,6 +100,16 @@ def test_a_project_is_found_from_a_folder_in_it(project: Path) -> None:
 def test_a_free_port_is_chosen() -> None:
     with socket.create_server(("127.0.0.1", choose_port(None))):
         pass
+
+
+def test_the_ports_of_the_last_start_are_used_again_if_they_are_free(tmp_path: Path) -> None:
+    assert last_ports(tmp_path) == (None, None)
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        taken, free = other.getsockname()[1], choose_port(None)
+        (tmp_path / "stack.json").write_text(json.dumps({"pids": [], "port": taken, "pages_port": free}))
+        assert last_ports(tmp_path) == (taken, free)
+        assert choose_port(None, last=taken) != taken
+        assert choose_port(None, last=free) == free
 
 
 def environment(project: Path) -> StackEnvironment:
