@@ -84,8 +84,8 @@ def harness(*, use_running_server: bool = False, timeout: float = SECONDS_TO_SET
     ...         (run,) = h.settle().runs(report)
     ...         assert run.uris == ["s3://shop/orders", "s3://shop/customers"]
 
-    A server takes 5 to 20 seconds to start. To start one for all tests, use Prefect's `prefect_test_harness()` in a
-    fixture of the session, and `use_running_server=True` here. What the block deployed is deleted at its end.
+    A server takes 5 to 20 seconds to start. In tests, take the fixture `h`, which comes with the package: all tests of
+    a session then share one server. What the block deployed is deleted at its end.
 
     Parameters:
         use_running_server: True to use the server that PREFECT_API_URL names instead of a temporary one. It must be one
@@ -129,7 +129,7 @@ class Harness:
     ...         (run,) = h.settle().runs(report)
     ...         assert run.state == "Completed"
 
-    Where a test takes `h`, that is a fixture of its `conftest.py`, with `with harness() as made: yield made`.
+    Where a test takes `h`, that is the fixture of the package's pytest plugin.
     """
 
     def __init__(self, evaluator: BackgroundEvaluator, reader: Reader, timeout: float = SECONDS_TO_SETTLE) -> None:

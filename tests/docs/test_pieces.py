@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -91,11 +92,9 @@ def test_the_readme(h: Harness, piece: Piece, tmp_path: Path, spark: SparkSessio
 
 
 @pytest.mark.prefect
-def test_the_readmes_test(piece: Piece, prefect_here: PrefectServer, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
-    # A server takes seconds to start: this one takes that of all tests.
-    monkeypatch.setattr("assetflow.testing.harness", partial(harness, use_running_server=True))
+def test_the_readmes_test(h: Harness, piece: Piece) -> None:
     page = piece("README.md")
-    piece("README.md", 1, report=page.report, orders=page.orders, customers=page.customers).test_report_runs_on_both()
+    piece("README.md", 1, report=page.report, orders=page.orders, customers=page.customers).test_report_runs_on_both(h)
 
 
 # docs/start.md
@@ -113,6 +112,14 @@ def test_the_first_project(h: Harness, piece: Piece) -> None:
     assert [run.state for run in runs] == ["Completed", "Completed"]
     assert [run.events[0].metrics.get("rows") for run in runs] == [2, None]
     assert page.report() is None
+
+
+@pytest.mark.spark
+@pytest.mark.prefect
+@pytest.mark.usefixtures("spark")
+def test_the_first_projects_test(h: Harness, piece: Piece, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "flows", piece("docs/start.md"))
+    piece("docs/start.md", 1).test_the_report_follows_the_orders(h)
 
 
 # docs/concepts.md
@@ -300,7 +307,6 @@ def test_the_harness_for_watchers(h: Harness, piece: Piece) -> None:
     assert piece("docs/watchers.md", 6).Mails("orders").folder == "orders"
     assert piece("docs/watchers.md", 7).TestNats.test_refused_messages_do_not_come_again
     piece("docs/watchers.md", 8).test_a_message_starts_the_report(h, page.report)
-    assert piece("docs/watchers.md", 9).h.name == "h"
 
 
 # docs/dagster.md

@@ -57,9 +57,9 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
     bin_ = make_environment(home / "env", f"{wheel}{wanted[0]}", options=constraints)
     folder = home / "shop"
     folder.mkdir()
-    for file in ("flows.py", "prefect.yaml"):
-        (folder / file).write_text(BLOCKS[file])
-    return Newcomer(folder, bin_)
+    made = Newcomer(folder, bin_)
+    made.shell(BLOCKS["init"])
+    return made
 
 
 @pytest.fixture(scope="module")

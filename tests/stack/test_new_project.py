@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from assetflow.errors import InvalidProject
-from assetflow.stack.new_project import begin_project, with_deployments, write_deployment
+from assetflow.stack.new_project import Target, begin_project, with_deployments, write_deployment
 from assetflow.stack.project import read_project
 
 ROOT = Path(__file__).parents[2]
@@ -82,7 +82,7 @@ def test_a_file_that_takes_no_lines_is_refused_and_nothing_is_written(tmp_path: 
 
 
 @pytest.mark.parametrize("target", ["one-machine", "replicas"])
-def test_the_files_for_other_machines_are_those_of_this_repository(tmp_path: Path, target: str) -> None:
+def test_the_files_for_other_machines_are_those_of_this_repository(tmp_path: Path, target: Target) -> None:
     list(write_deployment(tmp_path, target))
     source = ROOT / "deployments" / target
     for place in source.rglob("*.*"):
