@@ -18,11 +18,13 @@ from __future__ import annotations
 
 import inspect
 import logging
+import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -312,23 +314,26 @@ class Listeners:
 
 
 def load_listeners(modules: Iterable[str]) -> Listeners:
-    """The listeners of these modules, of installed packages, and those that are registered already.
+    """Return the listeners of these modules, of installed packages, and those that are registered already.
 
     Parameters:
-        modules: names of modules to import.
+        modules: names of modules to import, from the installed packages or from the working folder.
 
     Raises:
         InvalidSettings: a module cannot be imported. (A package's entry point that fails is logged and left out.)
         InvalidListener: a module has a listener that cannot be called.
     """
     for name in modules:
+        # The command `assetflow` begins with its own folder on the path, not with the project's.
+        if (here := str(Path.cwd())) not in sys.path:
+            sys.path.append(here)
         try:
             module = import_module(name)
         except Exception as error:
             raise InvalidSettings(
                 f"ASSETFLOW_LISTENERS names {name!r}, which cannot be imported: {error}",
                 where="environment",
-                fix="Name modules that the evaluator can import, separated by commas",
+                fix="Name modules in the folder where the evaluator starts, or installed ones, separated by commas",
             ) from error
         _register_named(module)
     for point in entry_points(group=GROUP):

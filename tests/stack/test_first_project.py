@@ -54,7 +54,7 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
     wanted = re.findall(r"pip install 'assetflow(\[[^']*\])'", BLOCKS["install"])
     assert wanted == ["[spark]"]
     constraints = ["--constraint", str(home / "constraints.txt")]
-    bin_ = make_environment(home / "env", f"{wheel}{wanted[0]}", options=constraints)
+    bin_ = make_environment(home / "env", f"{wheel}{wanted[0]}", "pytest", options=constraints)
     folder = home / "shop"
     folder.mkdir()
     made = Newcomer(folder, bin_)
@@ -96,6 +96,11 @@ def test_the_page_is_true(newcomer: Newcomer, dev: Path) -> None:
     newcomer.shell(f"{source}\n{BLOCKS['emit']}")
     until(lambda: len(run_states(newcomer)) == 2)
     until(lambda: "held up" not in newcomer.shell(f"{source}\nassetflow status || true"))
+
+    # The page has pip install pytest, which the lock file brings here.
+    install, test = BLOCKS["test"].strip().splitlines()
+    assert install == "pip install pytest"
+    assert "1 passed" in newcomer.shell(test)
 
     assert f"prefect deployment run {run.split()[-1]}" in dev.read_text()
     assert not set(dev.read_text()) & set("╭╰│\x1b")

@@ -159,6 +159,23 @@ def test_the_watchers_are_killed_between_two_files(dev: StackEnvironment) -> Non
     assert [len(runs_of(story.runs, decision.id)) for decision in story.expected] == [1, 1]
 
 
+def test_a_file_that_changes_is_deployed_again_while_its_flows_run(dev: StackEnvironment) -> None:
+    def declared() -> str:
+        with Reader.open(dev.home / "ledger.db") as reader:
+            return next(each.declaration for each in reader.consumers.all() if each.consumer.name == "single/shop")
+
+    before, shop = declared(), dev.project / "shop.py"
+    with PrefectCalls(dev.api_url, patience=SECONDS) as calls:
+        running = calls.start("producer/shop")
+        shop.write_text(SHOP + "\nthis is not Python\n")
+        until(lambda: "Nothing was deployed" in (dev.project / "dev.log").read_text())
+        shop.write_text(SHOP.replace("schedule=orders)", "schedule=orders | customers)"))
+        until(lambda: declared() != before)
+        calls.wait_for_run(running, SECONDS)
+        story = until(lambda: settled(dev, calls))
+    assert all(len(runs_of(story.runs, decision.id)) == 1 for decision in story.expected)
+
+
 def settled(dev: StackEnvironment, calls: PrefectCalls) -> Story | None:
     """The story, when all that was recorded is in the ledger and each decision has its run."""
     stored = calls.recordings()

@@ -233,6 +233,14 @@ def test_modules_are_named_in_a_setting(tmp_path: Path, monkeypatch: pytest.Monk
     assert sys.modules.pop("my_listeners").heard == ["on_asset_changed", "on_run_created"]
 
 
+def test_a_module_in_the_working_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "beside_the_flows.py").write_text("def on_asset_changed(asset): ...\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
+    monkeypatch.setattr(listeners, "_registered", {})
+    assert load_listeners(["beside_the_flows"])
+
+
 def test_a_missing_module_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_LISTENERS", "no.such.module")
     with pytest.raises(InvalidSettings, match=r"no\.such\.module"):
