@@ -1,26 +1,18 @@
-"""Drawn scenarios of chapter 8; `python -m tests.properties.drawn_freshness FIRST LAST` prints their answers.
-
-Each number stands for one scenario, whatever the process and its hash seed.
-"""
+"""Drawn scenarios of chapter 8; `python -m tests.properties.drawn_freshness FIRST LAST` prints their answers."""
 
 from __future__ import annotations
 
-import json
-import sys
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any
 
-from assetflow.core.simulate import simulate
-
-Json = dict[str, Any]
+from tests.properties.drawn import Json, print_answers, text
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 KEYS = ["2026-03-01", "2026-03-02", "2026-03-03"]
 MAPPERS: list[Any] = [None, {"last": 1}, {"last": 2}, {"all_keys": {}}]
 BY_KEY: list[Any] = ["identity", {"all_keys": {}}, {"last": 1}]
 SECONDS = [0, 10, 60, 300]
-_PARTS = ("runs", "answers", "freshness_events", "backfills", "errors")
 
 
 def scenario(number: int) -> Json:
@@ -35,11 +27,11 @@ def scenario(number: int) -> Json:
     for _ in range(draw.randint(6, 14)):
         # Half of what happens comes at the instant of what came before it.
         now += timedelta(seconds=draw.choice([0, 0, 0, 10, 60, 300, 2000]))
-        steps.append(_step(draw, consumers) | {"at": _text(now)})
-    last = _text(now + timedelta(hours=3))
+        steps.append(_step(draw, consumers) | {"at": text(now)})
+    last = text(now + timedelta(hours=3))
     looked_at = {"status": ["r", "s", *consumers], "freshness": True, "plan": True}
     steps += [{"advance": 0, "at": last}, *({what: of, "at": last} for what, of in looked_at.items())]
-    return {"name": str(number), "passes": "timed", "start": _text(START), "consumers": consumers, "steps": steps}
+    return {"name": str(number), "passes": "timed", "start": text(START), "consumers": consumers, "steps": steps}
 
 
 def _flow(draw: Random, name: str, reads: list[str]) -> Json:
@@ -101,26 +93,5 @@ def _redeployed(draw: Random, flow: Json) -> Json:
     return flow | {"schedule": {"eager": schedule["eager"] | {what: again["eager"][what]}}}
 
 
-def _text(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def answer(of: Json) -> Json:
-    """Return the answer of the simulator as plain JSON, without the order of causes."""
-    found: Json = json.loads(json.dumps(simulate(of)))
-    return {
-        part: _sorted(found.get(part, [])) for part in ("runs", "answers", "freshness_events", "backfills", "errors")
-    }
-
-
-def _sorted(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _sorted(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return sorted((_sorted(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
-    return value
-
-
 if __name__ == "__main__":
-    for each in range(*map(int, sys.argv[1:])):
-        print(json.dumps([each, answer(scenario(each))], sort_keys=True))  # noqa: T201
+    print_answers(scenario)

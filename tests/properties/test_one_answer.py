@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.properties.drawn_freshness import answer, scenario
+from tests.properties.drawn import answer
+from tests.properties.drawn_freshness import scenario
 
 Json = dict[str, Any]
 

@@ -6,9 +6,9 @@ Real tasks and the simulator both use it, so they follow the same rules.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from threading import Lock
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from assetflow.core.partitions import check_key
@@ -63,6 +63,28 @@ class _Added(NamedTuple):
     data_version: str | None
 
 
+class _Extra(dict[str, object]):
+    """The extra of an outlet. Each value is checked at the line that sets it. Contract 2.7."""
+
+    def __init__(self, target: Asset | AssetRef, extra: object = None) -> None:
+        super().__init__(_checked(extra, target))
+        self._target = target
+
+    def __setitem__(self, key: str, value: object) -> None:
+        self.update({key: value})
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *extra: Any, **more: object) -> None:
+        super().update(_checked(dict(*extra, **more), self._target))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Extra, (self._target, dict(self))
+
+
 @dataclass
 class _Said:
     """The keys and the version that a task has given for one outlet so far.
@@ -72,7 +94,7 @@ class _Said:
         version: the data version of the outlet.
     """
 
-    extra: dict[str, object] = field(default_factory=dict[str, object])
+    extra: _Extra
     keys: dict[str, str | None] | None = None
     version: str | None = None
 
@@ -104,8 +126,7 @@ class TaskOutcome:
             RecordingFailed: the extra holds what an update may not hold (2.7).
             InvalidEvent: the data version is not one (8.2).
         """
-        said = self._of(target)
-        said.extra.update(_checked(extra, target))
+        self._of(target).extra.update(_checked(extra, target))
         if data_version is not None:
             self.set_version(target, data_version)
 
@@ -119,8 +140,7 @@ class TaskOutcome:
 
     def assign(self, target: Asset | AssetRef, extra: Mapping[str, object] | None) -> None:
         """Replace the extra of an outlet: `outlet_events[asset].extra = extra`. Raises as `say`."""
-        said = self._of(target)
-        said.extra = _checked(extra, target)
+        self._of(target).extra = _Extra(target, extra)
 
     def extra_of(self, target: Asset | AssetRef) -> dict[str, object]:
         """Return the extra of an outlet, which the caller may change. Raises `OutletError` as `say` does."""
@@ -216,8 +236,8 @@ class TaskOutcome:
         """
         run_key = None if partition_key is None else check_key(partition_key)
         found: list[Update] = []
-        for uri, asset in self._declared().items():
-            said = self._said_of(uri)
+        for asset in self._declared().values():
+            said = self._said_of(asset)
             extra = _checked(said.extra, asset)
             keys = {run_key: None} if said.keys is None else said.keys
             found += [Update(asset, extra, key, data_version=own or said.version) for key, own in keys.items()]
@@ -227,8 +247,8 @@ class TaskOutcome:
 
     def unchanged(self, partition_key: str | None = None) -> list[Update]:
         """Return the updates that a completed task did not have to make: of outlets without one partition to write."""
-        declared = self._declared().items()
-        return [Update(each, {}, partition_key) for uri, each in declared if self._said_of(uri).keys == {}]
+        declared = self._declared().values()
+        return [Update(each, {}, partition_key) for each in declared if self._said_of(each).keys == {}]
 
     def unknown_names(self) -> list[str]:
         """Return the names of the outlets that belong to no asset, which get no update. Contract 2.1."""
@@ -241,8 +261,8 @@ class TaskOutcome:
         tokens = dict.fromkeys(self._token(outlet) for outlet in self._outlets)
         return {uri: assets[uri] if uri in assets else Asset(uri=uri) for kind, uri in tokens if kind == "uri"}
 
-    def _said_of(self, uri: str) -> _Said:
-        return self._said.get(Token("uri", uri)) or _Said()
+    def _said_of(self, asset: Asset) -> _Said:
+        return self._said.get(asset.token) or _Said(_Extra(asset))
 
     def _of(self, target: Asset | AssetRef) -> _Said:
         token = self._token(target)
@@ -253,7 +273,7 @@ class TaskOutcome:
                 f"{target!r} is not an outlet of the task", rule="2.3", fix=f"Add {target!r} to the task's outlets"
             )
         # Another thread of the task may have said something of it meanwhile.
-        return self._said.setdefault(token, _Said())
+        return self._said.setdefault(token, _Said(_Extra(target)))
 
     def _token(self, target: Asset | AssetRef) -> Token:
         """Return the key of `_said` for a target: its URI, or its name if that belongs to no URI."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from threading import Barrier
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -38,6 +40,19 @@ def test_rule_2_1_same_uri_counts_once_also_through_references() -> None:
 def test_rule_2_7_an_extra_of_a_task_has_the_limit_of_all_others() -> None:
     with pytest.raises(RecordingFailed, match="the extra has 65547 bytes, the limit is 65536"):
         TaskOutcome([A]).say(A, {"rows": "x" * EXTRA_BYTES})
+
+
+def test_rule_2_7_what_is_set_in_place_is_refused_at_its_line() -> None:
+    extra = (outcome := TaskOutcome([A])).extra_of(A)
+    extra["rows"] = 1
+    for say in (extra.update, lambda told: extra.setdefault(*next(iter(told.items())))):
+        with pytest.raises(RecordingFailed, match=rf"the update of {A.uri} .*: extra.price is not JSON"):
+            say({"price": Decimal("1.5")})
+    with pytest.raises(RecordingFailed, match=r"extra.price is not JSON"):
+        extra["price"] = Decimal("1.5")
+
+    assert pickle.loads(pickle.dumps(extra)) == extra == {"rows": 1}
+    assert made(outcome) == [(A.uri, {"rows": 1}, None, ())]
 
 
 def test_rule_1_6_an_update_has_all_names_that_the_task_gives_to_the_uri() -> None:
@@ -106,7 +121,8 @@ def test_rule_2_3_what_is_not_json_is_an_error_when_said_and_when_written_in() -
     with pytest.raises(RecordingFailed, match=r"extra\.f is not JSON: it is of the type object"):
         outcome.say(A, {"f": object()})
 
-    outcome.extra_of(A)["f"] = [{"size": 2**64}]
+    outcome.extra_of(A)["f"] = []
+    cast("list[Any]", outcome.extra_of(A)["f"]).append({"size": 2**64})
     with pytest.raises(RecordingFailed, match=r"extra\.f\[0\]\.size is an integer beyond 64 bits") as caught:
         outcome.updates()
     assert caught.value.rule == "2.7"
