@@ -120,9 +120,9 @@ class DataTimes:
         return found
 
     def _newest(self, uri: str) -> ItemUpdate | None:
-        """Return the update that an asset's data time follows from: of what a flow makes, that of the greatest key."""
-        updates = self._updates
-        if self._book.graph.maker(uri) is None:
+        """Return the update that an asset's data time follows from: of a partitioned flow, that of the greatest key."""
+        updates, maker = self._updates, self._book.graph.maker(uri)
+        if maker is None or not maker.is_partitioned:
             return updates.newest_of(uri)
         greatest = updates.greatest_keys(uri, 1)
         return updates.newest(Item(uri, greatest[0] if greatest else None))
