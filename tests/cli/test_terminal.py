@@ -1,0 +1,118 @@
+"""Every command that prints, drawn in a terminal: what a library of tables dislikes is found here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import cyclopts
+import pytest
+
+from assetflow import Asset, Eager, FreshnessPolicy
+from assetflow.cli.app import app
+from assetflow.core.values.timing import Deadline
+from assetflow.ledger import Ledger
+from tests.cli.conftest import Call
+from tests.cli.screen import screen_of
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.ledger.making import deploy_maker
+
+FACTS = Asset("s3://lake/facts", name="facts", freshness=FreshnessPolicy(timedelta(hours=1)))
+DECISION = "DECISION"
+COMMANDS = [
+    "assets hide s3://lake/old",
+    "assets ls",
+    "assets show orders",
+    "assets status",
+    "assets status facts",
+    "assets unhide s3://lake/old",
+    "backfill ls",
+    "backfill facts --dry-run",
+    "backfill facts+",
+    "backfill resume 1",
+    "backfill show 1",
+    "backfill stop 1",
+    "consumers ls",
+    "consumers refused",
+    "database check",
+    "database upgrade",
+    "deadlines ls",
+    f"decisions give-up {DECISION} --why wrong",
+    "decisions ls",
+    f"decisions show {DECISION}",
+    "emit orders",
+    "emit orders --dry-run",
+    "events ls",
+    "events ls --refused",
+    f"events show {event_id(1)}",
+    "explain --asset facts",
+    "explain --asset orders",
+    "explain core",
+    "explain daily",
+    "explain report",
+    "freshness",
+    "lineage facts",
+    "observe orders --version 7",
+    "partitions gaps hourly --from 2026-01-01T07:00:00 --to 2026-01-01T09:00:00",
+    "partitions ls daily",
+    "plan",
+    "queue ls",
+    "queue ls report",
+    f"queue replay {DECISION}",
+    "queue rm report --why wrong",
+    "retry core",
+    "runs ls",
+    "simulate SCENARIO",
+    "status",
+    "version",
+    "watchers ls",
+]
+# They begin or wait for processes, read a project or ask Prefect for something, which tests of their own do.
+ELSEWHERE = {
+    *("consumers pause", "consumers resume", "consumers wait", "database prune", "demo", "dev", "evaluator start"),
+    *("init", "lint", "server start", "spark start", "spark stop", "watcher start", "watchers pause"),
+    "watchers resume",
+}
+
+
+@pytest.fixture
+def full(ledger: Ledger) -> str:
+    """A ledger with something for each command; the id of a decision in it."""
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=1)))
+    deploy(ledger, "daily/shop", ROLLED_UP)
+    deploy_maker(ledger, Eager(), [FACTS], [ORDERS], "core/shop", code_version="1")
+    (decision, *_) = [*update(ledger, ORDERS, 1), *update(ledger, CUSTOMERS, 2)]
+    update(ledger, ORDERS, 3)
+    update(ledger, Asset("s3://lake/old"), 5)
+    update(ledger, HOURLY, 4, "2026-01-01T07:00:00")
+    ledger.writer.events.refuse({"x": 1}, "the URI is blank", "1.5", "prefect", event_id(9), NOON)
+    ledger.writer.clock.run(NOON + timedelta(hours=4), NOON + timedelta(hours=4))
+    return str(decision.id)
+
+
+def commands(of: cyclopts.App, *above: str) -> Iterator[str]:
+    names = [name for name in of if not name.startswith("-")]
+    for name in names:
+        yield from commands(of[name], *above, name)
+    if not names or of.default_command is not None:
+        yield " ".join(above)
+
+
+def test_every_command_is_drawn_here_or_elsewhere() -> None:
+    known = set(commands(app))
+    assert {each for each in known if not any(f"{line} ".startswith(f"{each} ") for line in COMMANDS)} == ELSEWHERE
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_is_drawn(full: str, call: Call, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, line: str) -> None:
+    scenario = tmp_path / "scenario.json"
+    scenario.write_text(json.dumps({"name": "x", "consumers": {"c": "a"}, "steps": [{"event": "a"}, {"tick": True}]}))
+    if line.startswith("backfill "):
+        call("backfill", "facts+")
+    if line.startswith("queue replay"):
+        call("decisions", "give-up", full, "--why", "wrong")
+    screen = screen_of(50, monkeypatch)
+    answer = call(*line.replace(DECISION, full).replace("SCENARIO", str(scenario)).split())
+    assert (answer.code in (0, 1), screen.getvalue().strip() != "") == (True, True), answer.err
