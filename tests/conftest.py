@@ -6,7 +6,6 @@ import atexit
 import logging
 import os
 import shutil
-import socket
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -80,26 +79,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return Groups(config, log)
 
 
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let pytest-rerunfailures ask the main process without a delay.
-
-    Before each test, it writes twice to a TCP socket and waits for the answer. With Nagle's algorithm, the second write
-    waits for 40 ms, until the first one is acknowledged: with seven thousand tests, that is a minute and a half.
-    """
-    connection = getattr(getattr(session.config, "failures_db", None), "sock", None)
-    if isinstance(connection, socket.socket):
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = longest_first(items)
     for item in items:
         for marker in NEEDS:
             if item.get_closest_marker(marker) and (reason := missing(marker)):
                 item.add_marker(pytest.mark.skip(reason=reason))
-        # A browser on a busy machine is late now and then; what is broken fails the second time too.
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.flaky(reruns=1, only_rerun=".*"))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from uuid import UUID
 
-import httpx
 import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
@@ -159,14 +158,14 @@ def test_beside_a_ledger_that_was_taken_over_an_update_goes_through_prefect(
         ledger.writer.set_prefect_api_url(prefect_here.api_url)
         if evaluator_saw_it:
             ledger.writer.set_cursor(TAKEN_OVER, other)
-    variables = f"{prefect_here.api_url}/variables"
-    httpx.delete(f"{variables}/name/{LEDGER_VARIABLE}")
-    if not evaluator_saw_it:
-        httpx.post(f"{variables}/", json={"name": LEDGER_VARIABLE, "value": other}).raise_for_status()
-    try:
-        answer = call("emit", ORDERS.uri, "--json")
-    finally:
-        httpx.delete(f"{variables}/name/{LEDGER_VARIABLE}")
+    with prefect_here.http() as http:
+        http.delete(f"/variables/name/{LEDGER_VARIABLE}")
+        if not evaluator_saw_it:
+            http.post("/variables/", json={"name": LEDGER_VARIABLE, "value": other}).raise_for_status()
+        try:
+            answer = call("emit", ORDERS.uri, "--json")
+        finally:
+            http.delete(f"/variables/name/{LEDGER_VARIABLE}")
     assert answer.json["via"] == "prefect"
     assert f"ledger {other} has taken over" in answer.err
 
@@ -184,7 +183,8 @@ def test_without_the_right_ledger_an_update_goes_through_prefect(
     assert call("emit", ORDERS.uri, "--id", str(number), "--json").json["via"] == "prefect"
 
     body = {"artifacts": {"type": {"any_": ["assetflow-update"]}}, "sort": "CREATED_DESC"}
-    found = httpx.post(f"{prefect_here.api_url}/artifacts/filter", json=body).json()
+    with prefect_here.http() as http:
+        found = http.post("/artifacts/filter", json=body).json()
     assert any(str(number) in str(artifact["data"]) for artifact in found)
     again = call("emit", ORDERS.uri, "--id", str(number)).out
     assert f"which refuse it and why: `assetflow explain --event {number}` beside the evaluator" in again

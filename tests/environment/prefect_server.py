@@ -15,6 +15,7 @@ from pathlib import Path
 import httpx
 
 from assetflow.stack import prefect_server
+from tests.environment.asking_again import AskingAgain
 from tests.environment.prefect_database import DATABASE, copy_empty_database, url_of
 from tests.environment.waiting import until
 
@@ -88,6 +89,14 @@ class PrefectServer:
         if not self.auth_string:
             return {}
         return {"Authorization": f"Basic {b64encode(self.auth_string.encode()).decode()}"}
+
+    def http(self) -> httpx.Client:
+        """Return a client of the server's API, which asks again while the server is busy.
+
+        It keeps no connection: a busy server may close one while the next request is on its way.
+        """
+        transport = AskingAgain(httpx.HTTPTransport(verify=False, limits=httpx.Limits(max_keepalive_connections=0)))
+        return httpx.Client(base_url=self.api_url, headers=self.headers, timeout=60, transport=transport)
 
     @contextmanager
     def used_here(self) -> Iterator[None]:

@@ -14,12 +14,13 @@ pytestmark = pytest.mark.prefect
 
 
 def variable(server: PrefectServer, name: str) -> object:
-    response = httpx.get(f"{server.api_url}/variables/name/{name}", timeout=10)
-    return response.raise_for_status().json()["value"]
+    with server.http() as http:
+        return http.get(f"/variables/name/{name}").raise_for_status().json()["value"]
 
 
 def set_variable(server: PrefectServer, name: str, value: object) -> None:
-    httpx.post(f"{server.api_url}/variables/", json={"name": name, "value": value}, timeout=10).raise_for_status()
+    with server.http() as http:
+        http.post("/variables/", json={"name": name, "value": value}).raise_for_status()
 
 
 async def test_prefect_in_this_process_talks_to_the_shared_server(prefect_here: PrefectServer) -> None:

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
-
-import httpx
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
@@ -29,18 +26,6 @@ T = TypeVar("T")
 SECONDS = 45.0
 
 
-class PatientClient(httpx.Client):
-    """Asks a Prefect that is busy again; what is posted twice has an id, or is found again."""
-
-    def send(self, request: httpx.Request, **given: Any) -> httpx.Response:
-        for _ in range(120):
-            answer = super().send(request, **given)
-            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
-                return answer
-            time.sleep(0.5)
-        return super().send(request, **given)
-
-
 class Installation:
     """One ledger on one server. URIs and names that it makes are its own, whatever else the server holds."""
 
@@ -48,7 +33,7 @@ class Installation:
         self.server = server
         self.home = home
         self.mark = uuid4().hex[:8]
-        self.http = PatientClient(base_url=server.api_url, headers=server.headers, timeout=30)
+        self.http = server.http()
         self.deployments: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
 

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from prefect import Flow
 from prefect.flows import safe_load_flow_from_entrypoint
@@ -25,8 +24,8 @@ ENTRYPOINT = "tests/integration/flows_to_deploy.py"
 
 
 def deployment(server: PrefectServer, name: str) -> dict[str, Any]:
-    answer = httpx.get(f"{server.api_url}/deployments/name/{name}", timeout=10)
-    return answer.raise_for_status().json()
+    with server.http() as http:
+        return http.get(f"/deployments/name/{name}").raise_for_status().json()
 
 
 def property_of(schema: dict[str, Any]) -> dict[str, Any]:
@@ -82,9 +81,10 @@ def test_the_api_accepts_runs_without_parameters_and_with_none(prefect_here: Pre
     served: Any = consumer.to_deployment("by-api")
     served.apply()
     found = deployment(prefect_here, "consumer/by-api")
-    url = f"{prefect_here.api_url}/deployments/{found['id']}/create_flow_run"
-    for parameters in ({}, {"limit": 5}, {"triggering_asset_events": None}):
-        assert httpx.post(url, json={"parameters": parameters}, timeout=10).status_code == 201
-    refused = httpx.post(url, json={"parameters": {"limit": "many"}}, timeout=10)
-    assert refused.status_code == 409, "the parameters are still validated"
-    httpx.delete(f"{prefect_here.api_url}/deployments/{found['id']}", timeout=10).raise_for_status()
+    with prefect_here.http() as http:
+        url = f"/deployments/{found['id']}/create_flow_run"
+        for parameters in ({}, {"limit": 5}, {"triggering_asset_events": None}):
+            assert http.post(url, json={"parameters": parameters}).status_code == 201
+        refused = http.post(url, json={"parameters": {"limit": "many"}})
+        assert refused.status_code == 409, "the parameters are still validated"
+        http.delete(f"/deployments/{found['id']}").raise_for_status()

@@ -7,7 +7,6 @@ from typing import Any, cast
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
-import httpx
 import prefect
 import pytest
 from prefect.client.orchestration import get_client
@@ -48,7 +47,8 @@ async def scheduled() -> None:
 
 def runs_of(deployment: UUID, server: PrefectServer) -> dict[str, FlowRun]:
     """Let Prefect make the runs of the schedules now, and return the first one of each by the schedule's slug."""
-    httpx.post(f"{server.api_url}/deployments/{deployment}/schedule", json={}, timeout=60).raise_for_status()
+    with server.http() as http:
+        http.post(f"/deployments/{deployment}/schedule", json={}).raise_for_status()
     with get_client(sync_client=True) as client:
         slugs = {each.id: cast(str, each.slug) for each in client.read_deployment(deployment).schedules}
         made = client.read_flow_runs(deployment_filter=DeploymentFilter(id=DeploymentFilterId(any_=[deployment])))

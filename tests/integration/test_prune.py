@@ -83,7 +83,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
     with (
         PrefectServer(tmp_path / "prefect") as server,
         server.used_here(),
-        httpx.Client(base_url=server.api_url, timeout=60) as http,
+        server.http() as http,
         Ledger.open(tmp_path / "ledger.db") as ledger,
     ):
         yield Site(http, ledger)

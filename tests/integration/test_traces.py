@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID, uuid4
 
-import httpx
 import pytest
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
@@ -67,8 +66,9 @@ def test_from_a_task_to_the_run_that_follows(
             evaluator.call(lambda each: each.settled(), 30)
             run = until(lambda: run_of(reader), seconds=30)
         assert run_flow_sync(consumer, flow_run=client.read_flow_run(run), return_type="result") == 2
-    httpx.delete(f"{prefect_here.api_url}/flow_runs/{run}").raise_for_status()
-    httpx.delete(f"{prefect_here.api_url}/deployments/{deployment}").raise_for_status()
+    with prefect_here.http() as http:
+        http.delete(f"/flow_runs/{run}").raise_for_status()
+        http.delete(f"/deployments/{deployment}").raise_for_status()
 
     found = {span.name.rpartition("-")[0] or span.name: span for span in spans.get_finished_spans()}
     decision, followed = found["assetflow.decision"], span_of(spans, str(run))

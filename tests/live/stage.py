@@ -255,7 +255,7 @@ class Stage:
 def stage(server: PrefectServer, place: Path | str) -> Iterator[Stage]:
     """A stage with an empty ledger, a file or an address; what it deploys is deleted at the end."""
     with (
-        httpx.Client(base_url=server.api_url, timeout=SECONDS, verify=False) as http,
+        server.http() as http,
         BackgroundEvaluator(place) as evaluator,
         Reader.open(place) as reader,
     ):

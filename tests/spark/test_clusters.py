@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pyarrow.parquet
 import pytest
 
@@ -97,5 +96,6 @@ def ids(lake: Path) -> list[int]:
 
 def updates_of(server: PrefectServer, uri: str) -> list[dict[str, Any]]:
     body = {"artifacts": {"type": {"any_": ["assetflow-update"]}}}
-    found = httpx.post(f"{server.api_url}/artifacts/filter", json=body).raise_for_status().json()
+    with server.http() as http:
+        found = http.post("/artifacts/filter", json=body).raise_for_status().json()
     return [each for each in found if uri in each["data"]]

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 
 from assetflow.spark.connect import own_local_server, stop_recorded_server
@@ -56,7 +55,7 @@ class Endless:
             "PREFECT_WORKER_QUERY_SECONDS": "1",
             "PREFECT_RUNNER_POLL_FREQUENCY": "2",
         }
-        self.http = httpx.Client(base_url=server.api_url, timeout=30)
+        self.http = server.http()
         (folder / "hold").touch()
         self.processes: list[subprocess.Popen[bytes]] = []
 

@@ -8,7 +8,6 @@ from threading import Thread
 from typing import Any, cast
 from uuid import UUID
 
-import httpx
 import pytest
 from prefect import flow
 from prefect.client.schemas.objects import State
@@ -126,7 +125,8 @@ def test_a_cancelled_flow_run(
     def cancel() -> None:
         until(active_jobs)
         state = {"state": {"type": "CANCELLING", "name": "Cancelling"}}
-        httpx.post(f"{prefect_here.api_url}/flow_runs/{runs[0]}/set_state", json=state).raise_for_status()
+        with prefect_here.http() as http:
+            http.post(f"/flow_runs/{runs[0]}/set_state", json=state).raise_for_status()
 
     with_cancel = Thread(target=cancel)
     with_cancel.start()

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import httpx
 import pytest
 import yaml
 
@@ -45,7 +44,7 @@ class Site:
     """A server without deployments, and a ledger without consumers."""
 
     def __init__(self, server: PrefectServer, home: Path) -> None:
-        self.http = httpx.Client(base_url=server.api_url, timeout=60)
+        self.http = server.http()
         self.env = server.env | {"ASSETFLOW_HOME": str(home), "FLOWS_LAKE": str(home / "lake")}
         for deployment in self.deployments():
             self.http.delete(f"/deployments/{deployment['id']}")

@@ -16,7 +16,6 @@ import httpx
 from assetflow.worker import POOL_TYPE
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import SECONDS, until
-from tests.integration.installation import PatientClient
 
 FLOW = """
 import os, time
@@ -45,9 +44,7 @@ class Pool:
     def __init__(self, server: PrefectServer, home: Path, **env: str) -> None:
         self.home = home
         self.name = f"warm-{uuid4().hex[:8]}"
-        # On a busy machine, the server may close a connection that is kept while the next request is on its way.
-        kept = httpx.Limits(max_keepalive_connections=0)
-        self.http = PatientClient(base_url=server.api_url, headers=server.headers, timeout=60, limits=kept)
+        self.http = server.http()
         self.write(FLOW)
         # Asking at intervals must not be what finds the runs.
         self.env = server.env | {"PREFECT_WORKER_QUERY_SECONDS": "300", "TMPDIR": str(home)} | env

@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from uuid import uuid4
 
-import httpx
 import pytest
 
 from tests.environment.prefect_server import PrefectServer
@@ -22,7 +21,7 @@ def test_prefect_creates_a_pool_of_the_type(prefect_server: PrefectServer) -> No
     name = f"created-{uuid4().hex[:8]}"
     create = [sys.executable, "-m", "prefect", "work-pool", "create", "--type", "assetflow", name]
     subprocess.run(create, env=prefect_server.env, check=True, capture_output=True)
-    with httpx.Client(base_url=prefect_server.api_url, verify=False) as http:
+    with prefect_server.http() as http:
         pool = http.get(f"/work_pools/{name}").raise_for_status().json()
         http.delete(f"/work_pools/{name}")
     assert pool["type"] == "assetflow"
