@@ -29,6 +29,7 @@ app.command("assetflow.cli.consumers:app", name="consumers", help="Consumers: fl
 app.command("assetflow.cli.database:app", name="database", help="The ledger's database: upgrade, check and prune it.")
 app.command("assetflow.cli.deadlines:app", name="deadlines", help="Deadlines that were missed.")
 app.command("assetflow.cli.decisions:app", name="decisions", help="Decisions: why runs were started.")
+app.command("assetflow.cli.diff:diff", name="diff", help="Show what a deploy would change, before it.")
 app.command(
     "assetflow.cli.stacks:demo", name="demo", help="Run the example pipelines on real data and show what happened."
 )

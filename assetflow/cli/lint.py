@@ -18,7 +18,6 @@ from assetflow.core.lint import CHECKS, Finding
 from assetflow.core.values.words import count, joined, shown
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.reader import Reader
-from assetflow.stack.linting import LintConfig, check_codes, lint_files, project_files
 
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
 _OF_GITHUB = {"error": "error", "warning": "warning", "note": "notice"}
@@ -43,6 +42,9 @@ def lint(
     ignore
         A code to leave out, such as AF012. Repeat it for several.
     """
+    # Import only here what imports Prefect: `--help` does not need it.
+    from assetflow.stack.linting import LintConfig, check_codes, lint_files, project_files
+
     here = Path.cwd()
     config = LintConfig.read(here)
     check_codes(ignore, "--ignore")

@@ -27,6 +27,7 @@ from assetflow.ledger.sql.tables import ASSET, CONSUMER, CURSOR, DECISION, ENDED
 if TYPE_CHECKING:
     from assetflow.ledger.read.assets import AssetReader
     from assetflow.ledger.read.backfills import BackfillReader
+    from assetflow.ledger.read.comparing import CompareReader
     from assetflow.ledger.read.consumers import ConsumerReader, DeadlineReader
     from assetflow.ledger.read.decisions import DecisionReader
     from assetflow.ledger.read.events import EventReader, ReceiptReader
@@ -64,10 +65,11 @@ _TOPICS = {
     "partition_states": ("partitions", "PartitionStateReader"),
     "waiting": ("queues", "WaitingReader"),
     "past": ("past", "PastReader"),
+    "comparing": ("comparing", "CompareReader"),
 }
 
 # The topics that open states.
-_WITH_STATES = frozenset({"backfills", "freshness", "what_if"})
+_WITH_STATES = frozenset({"backfills", "comparing", "freshness", "what_if"})
 
 
 class Reader:
@@ -84,6 +86,7 @@ class Reader:
         waiting: which queues wait longest.
         past: what was queued at a moment of the past.
         partition_states: which keys of an asset are awaited, made now, or failed.
+        comparing: what a deploy would change.
         what_if: what would happen, if an update came or a consumer were resumed.
     """
 
@@ -107,6 +110,7 @@ class Reader:
     partition_states: PartitionStateReader
     waiting: WaitingReader
     past: PastReader
+    comparing: CompareReader
 
     def __init__(self, engine: Engine, place: str) -> None:
         self.place = place

@@ -1,0 +1,212 @@
+"""What a deploy would change: the deploy itself, in a state that nobody writes. Contract 11.4, 11.5."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import count as numbers
+from uuid import UUID, uuid5
+
+from assetflow.core.compare.changes import (
+    ChangeKind,
+    Comparison,
+    ConsumerChange,
+    LostAsset,
+    RunAtOnce,
+    options_in_words,
+)
+from assetflow.core.freshness import deploying as freshness
+from assetflow.core.rules import clock, opening_hours, registry
+from assetflow.core.rules.keeping import keep_up_to_date
+from assetflow.core.rules.state import State
+from assetflow.core.values.conditions import Token
+from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.keeping import causes_in_words
+from assetflow.core.values.words import count
+from assetflow.core.wire.declarations import FlowDeclaration, declaration_to_text
+from assetflow.errors import AssetflowError
+
+_NAMESPACE = UUID("0f4a83a5-4b7e-5f4e-8f37-6f5d0c4a52d1")
+
+
+@dataclass(frozen=True)
+class DeployedFlow:
+    """A deployment as it is.
+
+    Attributes:
+        consumer: its consumer; `None` if it stands in the data graph only.
+        text: its stored declaration.
+        produces: what it declares to update.
+    """
+
+    name: str
+    consumer: Consumer | None
+    text: str
+    produces: Collection[Token] = ()
+
+
+@dataclass(frozen=True)
+class WantedFlow:
+    """A deployment as it would be."""
+
+    name: str
+    declaration: FlowDeclaration
+
+
+def compare(
+    state: State,
+    deployed: Sequence[DeployedFlow],
+    wanted: Sequence[WantedFlow],
+    now: datetime,
+    *,
+    renamed: Mapping[str, str] | None = None,
+    keep: Collection[str] = (),
+) -> Comparison:
+    """Deploy flows in a state that its owner throws away, and return what has changed.
+
+    Parameters:
+        deployed, wanted: the deployments as they are, and as they would be.
+        renamed: the new names, each with the name before.
+        keep: the deployments that stay as they are though nobody wants them.
+    """
+    deploy = _Deploy(state, now)
+    known = {each.name: each for each in deployed}
+    changes: list[ConsumerChange] = []
+    after = {each.name: each.declaration for each in wanted}
+    for name, declaration in sorted(after.items()):
+        was = (renamed or {}).get(name, "")
+        changes += deploy.change(name, known.get(was or name), declaration, was)
+    gone = [
+        each for name, each in known.items() if name not in after and name not in {*(renamed or {}).values(), *keep}
+    ]
+    for each in gone:
+        changes += deploy.remove(each)
+    lost = tuple(_lost(state, known, after, {each.name for each in gone}, renamed or {}))
+    touched = {each.name for each in changes} | {each.was for each in changes}
+    stays = sum(each.consumer is not None and each.name not in touched for each in deployed)
+    return Comparison(tuple(changes), tuple(deploy.runs()), lost, stays)
+
+
+class _Deploy:
+    """Makes the changes of a deploy, one after the other."""
+
+    def __init__(self, state: State, now: datetime) -> None:
+        self._state = state
+        self._now = now
+        self._decisions: list[Decision] = []
+        self._names: dict[int, str] = {}
+        # No consumer of a ledger has such a number.
+        self._numbers = numbers(1 << 40)
+
+    def change(
+        self, name: str, before: DeployedFlow | None, declaration: FlowDeclaration, was: str
+    ) -> Iterator[ConsumerChange]:
+        """Deploy a flow, and yield what that changes, if it is or becomes a consumer."""
+        options = declaration.options
+        old = before.consumer if before is not None else None
+        if not options.takes_part:
+            if before is not None:
+                yield from self.remove(before)
+            return
+        if before is not None and not was and before.text == declaration_to_text(declaration):
+            return
+        kind: ChangeKind = "renamed" if was else "added" if old is None else "changed"
+        words = None if old is None else options_in_words(old.options), options_in_words(options)
+        superseded, mapped_anew = dict[str, int](), 0
+        try:
+            if old is None or was:
+                # A renamed deployment is another one, with an empty queue (3.6); the old one goes with its own.
+                superseded = {} if old is None else self._drop(old)
+                self._add(name, declaration)
+            else:
+                superseded, mapped_anew = self._change(old, declaration)
+        except AssetflowError as error:
+            yield ConsumerChange("refused", name, *words, was, error.message)
+            return
+        had = old is not None and old.schedule.starts_runs and not was
+        has = options.schedule.starts_runs
+        automation = "" if had == has else "made" if has else "removed"
+        begins = kind != "changed" and options.schedule.keeping is not None and options.schedule.keeping.is_eager
+        yield ConsumerChange(kind, name, *words, was, "", superseded, mapped_anew, automation, begins)
+
+    def remove(self, flow: DeployedFlow) -> Iterator[ConsumerChange]:
+        """Remove a deployment, and yield what that changes, if it is a consumer."""
+        if flow.consumer is not None:
+            shown = flow.consumer.schedule.starts_runs
+            lost = self._drop(flow.consumer)
+            before = options_in_words(flow.consumer.options)
+            automation = "removed" if shown else ""
+            yield ConsumerChange("removed", flow.name, before, superseded=lost, automation=automation)
+
+    def runs(self) -> Iterator[RunAtOnce]:
+        """Yield the runs that the deploy starts, also those of Eager flows."""
+        for each in keep_up_to_date(self._state, self._decisions, self._now):
+            words = causes_in_words(each.because) if each.because else f"with {count(len(each.events), 'update')}"
+            found = self._state.consumers.find(each.consumer)
+            yield RunAtOnce("" if found is None else found.name, each.target_key, words)
+
+    def _add(self, name: str, declaration: FlowDeclaration) -> None:
+        deployment = uuid5(_NAMESPACE, name)
+        consumer = Consumer(next(self._numbers), name, deployment, declaration.options, deployed=self._now)
+        registry.deploy(self._state, consumer)
+        self._follow(None, consumer)
+
+    def _change(self, old: Consumer, declaration: FlowDeclaration) -> tuple[dict[str, int], int]:
+        """Change a consumer; return the events that it loses, and how many are queued under other keys."""
+        state = self._state
+        self._decisions += clock.settle(state, old, self._now)
+        before = _queued(state, old)
+        changed = registry.change(state, replace(old, deployed=self._now), declaration.options)
+        after = _queued(state, old)
+        self._follow(old, changed)
+        lost = Counter(uri for place, (uri, _) in before.items() if place not in after)
+        return dict(lost), sum(after[place] != before[place] for place in before.keys() & after.keys())
+
+    def _drop(self, consumer: Consumer) -> dict[str, int]:
+        lost = Counter(uri for uri, _ in _queued(self._state, consumer).values())
+        registry.remove(self._state, consumer)
+        freshness.leave(self._state.freshness, consumer.id, self._now)
+        return dict(lost)
+
+    def _follow(self, before: Consumer | None, consumer: Consumer) -> None:
+        opening_hours.follow(self._state, before, consumer, self._now)
+        freshness.follow(self._state.freshness, before, consumer, self._now)
+        self._decisions += registry.pass_over_consumer(self._state, consumer, self._now)
+
+
+def _queued(state: State, consumer: Consumer) -> dict[int, tuple[str, frozenset[str | None]]]:
+    """Return the queued events of a consumer by their place, each with its asset and target keys."""
+    found: dict[int, tuple[str, frozenset[str | None]]] = {}
+    for key, event in state.all_queued(consumer.id):
+        place = event.sequence or 0
+        found[place] = (event.uri, found.get(place, ("", frozenset()))[1] | {key})
+    return found
+
+
+def _lost(
+    state: State,
+    known: Mapping[str, DeployedFlow],
+    after: Mapping[str, FlowDeclaration],
+    gone: Collection[str],
+    renamed: Mapping[str, str],
+) -> Iterator[LostAsset]:
+    """Yield what loses its last producer, or the last consumer that runs on it."""
+    left = {*gone, *renamed.values(), *after}
+    stay = [each for each in known.values() if each.name not in left]
+    made = _tokens(state, (each.produces for each in known.values()))
+    makes = _tokens(state, (each.produces for each in stay))
+    makes |= _tokens(state, ([outlet.token for outlet in each.produces] for each in after.values()))
+    used = _tokens(state, (each.consumer.options.wanted_tokens for each in known.values() if each.consumer))
+    uses = _tokens(state, (each.consumer.options.wanted_tokens for each in stay if each.consumer))
+    uses |= _tokens(state, (each.options.wanted_tokens for each in after.values()))
+    yield from (LostAsset(token.value, "producer") for token in sorted(made - makes))
+    yield from (LostAsset(token.value, "consumer") for token in sorted(used - uses))
+
+
+def _tokens(state: State, tokens: Iterable[Iterable[Token]]) -> set[Token]:
+    """Return the tokens of several flows; a name counts as the asset that has it."""
+    found = {token for each in tokens for token in each}
+    owners = {token: state.names.owner_of(token.value) for token in found if token.kind == "name"}
+    return {Token("uri", owner) if (owner := owners.get(token)) else token for token in found}

@@ -1,0 +1,122 @@
+"""Compare the flows of a project with what is deployed: import them, and deploy them in memory. Contract 11.4, 11.5."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import cast
+from uuid import uuid4
+
+from assetflow.core.compare import Comparison, DeployedFlow, WantedFlow
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire.declarations import declaration_from_text, declaration_to_text
+from assetflow.core.wire.deployments import Deployed
+from assetflow.errors import InvalidFlow
+from assetflow.evaluator.consumers.registry import left_behind
+from assetflow.ledger.read.reader import Reader
+from assetflow.prefect_io.names import OFF_TAG
+from assetflow.stack.flow_files import declaration_of, imported, load
+from assetflow.stack.project import Deployment, read_project
+
+
+@dataclass
+class WantedFlows:
+    """The deployments of a project.
+
+    Attributes:
+        problems: what could not be read, in sentences.
+        are_all: whether what is missing among them would be removed.
+    """
+
+    flows: list[WantedFlow] = field(default_factory=list[WantedFlow])
+    problems: list[str] = field(default_factory=list[str])
+    are_all: bool = True
+
+
+def of_project(folder: Path) -> WantedFlows:
+    """Return the deployments of `prefect.yaml`. If one cannot be read, nothing counts as removed.
+
+    Raises:
+        InvalidProject: there is no `prefect.yaml`, or it is damaged.
+    """
+    project = read_project(folder, checked=False)
+    found = WantedFlows()
+    given = cast("list[Mapping[str, object]]", project.document["deployments"])
+    for each, document in zip(project.deployments, given, strict=True):
+        with redirect_stdout(sys.stderr):
+            try:
+                wanted = _wanted(folder, each)
+            except InvalidFlow as error:
+                found.problems.append(f"{error.where}: {error.message}")
+                found.are_all = False
+                continue
+        if OFF_TAG in cast("list[str]", document.get("tags") or []):
+            wanted = replace(wanted, declaration=replace(wanted.declaration, options=ConsumerOptions()))
+        found.flows.append(wanted)
+    return found
+
+
+def _wanted(folder: Path, deployment: Deployment) -> WantedFlow:
+    named, _, function = deployment.entrypoint.rpartition(":" if ":" in deployment.entrypoint else ".")
+    file = named if named.endswith(".py") else f"{named.replace('.', '/')}.py"
+    flow: object = getattr(imported(folder / file), function, None)
+    name: object = getattr(flow, "name", None)
+    if not isinstance(name, str):
+        raise InvalidFlow(f"there is no flow {function} in it", where=file, fix="Name a function with @flow")
+    return WantedFlow(f"{name}/{deployment.name}", declaration_of(flow))
+
+
+def of_files(places: Iterable[Path], deployed: Iterable[DeployedFlow]) -> WantedFlows:
+    """Return the flows of files, each for all of its deployments, or as a new one; other deployments stay.
+
+    Raises:
+        InvalidProject: there is no such file or folder.
+    """
+    loaded = load(places)
+    names = [each.name for each in deployed]
+    flows = [
+        WantedFlow(name, each.seen.declaration)
+        for each in loaded.flows
+        for name in [known for known in names if known.partition("/")[0] == each.seen.name] or [each.seen.name]
+    ]
+    problems = [f"{each.file}: {each.message}" for each in loaded.findings if each.code == "AF001"]
+    return WantedFlows(flows, problems, are_all=False)
+
+
+def diff(reader: Reader, wanted: WantedFlows, deployed: Sequence[DeployedFlow], now: datetime) -> Comparison:
+    """Return what a deploy of a project would change.
+
+    Raises:
+        LedgerError: the ledger cannot be read.
+    """
+    names = {each.name for each in wanted.flows}
+    keep = () if wanted.are_all else [each.name for each in deployed if each.name not in names]
+    renamed = _renamed(deployed, wanted.flows, keep, now)
+    found = reader.comparing.deploy(deployed, wanted.flows, now, renamed=renamed, keep=keep)
+    return replace(found, problems=tuple(wanted.problems))
+
+
+def _renamed(
+    deployed: Sequence[DeployedFlow], wanted: Sequence[WantedFlow], keep: Collection[str], now: datetime
+) -> dict[str, str]:
+    """Return the new names of deployments that have another name now, each with the old one.
+
+    The check is the evaluator's; the ledger does not know entrypoints, so all count as the same.
+    """
+    known, names = {each.name for each in deployed}, {each.name for each in wanted}
+    new = [(each.name, each.declaration) for each in wanted if each.name not in known]
+    gone = [each for each in deployed if each.name not in names and each.name not in keep and each.text]
+    old = [(each.name, declaration_from_text(each.text)) for each in gone]
+    groups = ((now, new), (now - timedelta(days=1), old))
+    made = [
+        Deployed(uuid4(), name, uuid4(), at, "same", at, text=declaration_to_text(declared), declaration=declared)
+        for at, group in groups
+        for name, declared in group
+    ]
+    successors = {declaration_to_text(declared): name for name, declared in new}
+    left = left_behind(made)
+    return {successors[each.text]: each.name for each in made if each.name in left and each.text in successors}

@@ -1,0 +1,104 @@
+"""`assetflow diff` in a project: what it prints, its exit status, and bad input. Contract 11.4, 11.5."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from assetflow.ledger import Ledger
+from tests.cli.conftest import Call
+from tests.cli.conftest import call as call
+from tests.cli.conftest import home as home
+from tests.cli.conftest import ledger as ledger
+from tests.cli.conftest import new_ledger as new_ledger
+from tests.cli.shop import CUSTOMERS, ORDERS, deploy, update
+
+FLOWS = """\
+from assetflow import Asset, flow
+orders, customers = Asset("s3://lake/orders", name="orders", group="shop"), Asset("s3://lake/customers")
+
+@flow(schedule=customers)
+def report(): ...
+
+@flow(schedule=orders)
+def same(): ...
+"""
+
+
+@pytest.fixture
+def project(home: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with two deployments; of three that are deployed, one has the same schedule there."""
+    monkeypatch.chdir(home)
+    (home / "flows.py").write_text(FLOWS, encoding="utf-8")
+    names = ("report", "same")
+    (home / "prefect.yaml").write_text(_yaml(*(f"flows.py:{name}" for name in names)), encoding="utf-8")
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    deploy(ledger, "same/shop", ORDERS)
+    deploy(ledger, "gone/shop", CUSTOMERS & ORDERS)
+    update(ledger, ORDERS, 1)
+    return home
+
+
+def _yaml(*entrypoints: str) -> str:
+    return "deployments:\n" + "".join(f"  - {{name: shop, entrypoint: '{each}'}}\n" for each in entrypoints)
+
+
+@pytest.mark.usefixtures("project")
+def test_the_text_shows_conditions_side_by_side_and_what_is_lost(call: Call) -> None:
+    answer = call("diff")
+    assert answer.out == (
+        "~ report/shop changed\n"
+        "    - orders AND customers\n"
+        "    + s3://lake/customers\n"
+        "    1 queued event would be lost: 1 of s3://lake/orders.\n"
+        "- gone/shop removed\n"
+        "    - customers AND orders\n"
+        "    1 queued event would be lost: 1 of s3://lake/orders.\n"
+        "    Its automation in Prefect would be removed.\n"
+        "1 consumer would stay as they are.\n"
+    )
+    assert answer.code == 0
+
+
+@pytest.mark.usefixtures("project")
+def test_the_exit_status_is_0_unless_it_is_asked_for(call: Call) -> None:
+    assert call("diff", "--exit-code").code == 1
+    assert call("diff", "--fail-on", "lost-events").code == 1
+    assert [each["consumer"] for each in call("diff", "--json", "--others-stay").json["consumers"]] == ["report/shop"]
+
+
+@pytest.mark.usefixtures("project")
+def test_markdown_escapes_what_it_shows(call: Call) -> None:
+    text = call("diff", "--markdown").out
+    assert "| report/shop | changed | orders AND customers | s3://lake/customers | 1 queued event would be lost" in text
+
+
+def test_files_that_are_named_say_nothing_about_other_deployments(project: Path, call: Call) -> None:
+    found = call("diff", str(project / "flows.py"), "--json").json
+    assert [(each["change"], each["consumer"]) for each in found["consumers"]] == [("changed", "report/shop")]
+
+
+def test_a_file_that_cannot_be_imported_is_named_and_the_rest_is_compared(project: Path, call: Call) -> None:
+    (project / "broken.py").write_text("import nowhere_to_be_found\n", encoding="utf-8")
+    (project / "prefect.yaml").write_text(_yaml("flows.py:report", "broken.py:gone", "flows.py:none"), encoding="utf-8")
+    found = call("diff", "--json").json
+    # Nobody knows which deployments those are, so none counts as removed.
+    assert [(each["change"], each["consumer"]) for each in found["consumers"]] == [("changed", "report/shop")]
+    first, second = found["problems"]
+    assert "broken.py: cannot be imported: ModuleNotFoundError" in first
+    assert second == "flows.py: there is no flow none in it"
+
+
+def test_a_folder_without_a_project_is_refused(project: Path, call: Call) -> None:
+    (project / "prefect.yaml").unlink()
+    answer = call("diff")
+    assert (answer.code, answer.out) == (2, "")
+    assert "prefect.yaml" in answer.err
+
+
+def test_a_ledger_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "none"))
+    answer = call("diff")
+    assert (answer.code, answer.out) == (2, "")
+    assert "there is no ledger" in answer.err
