@@ -29,7 +29,7 @@ from sqlalchemy.exc import OperationalError
 from assetflow.core.values.events import Recording
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming.inbox import Inbox
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.process.service import freeze_garbage_collection
 from assetflow.ledger import Ledger
 from benchmarks import ring

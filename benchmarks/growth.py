@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx
 
 from assetflow.core.values.assets import Asset
-from assetflow.evaluator.process.ledger_thread import AUTOMATIONS
+from assetflow.evaluator.consumers.registry import AUTOMATIONS
 from assetflow.ledger import Ledger
 from benchmarks import ring
 from benchmarks.engine import Measured, in_own_process, on_sqlite

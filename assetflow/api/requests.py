@@ -20,7 +20,7 @@ from pydantic_core import PydanticCustomError
 
 from assetflow.core.json_data import is_plain_text
 from assetflow.errors import InvalidCall
-from assetflow.evaluator.process.leadership import held_up
+from assetflow.evaluator.process.status import held_up
 from assetflow.ledger.lease import Evaluators
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.installation import Installation

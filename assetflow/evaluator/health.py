@@ -14,7 +14,7 @@ from assetflow.core.values.events import Recording
 from assetflow.core.values.words import shown
 from assetflow.core.wire import event_to_json
 from assetflow.errors import AssetflowError, EvaluatorRunning, LeaseLost, LedgerError, LedgerForeign, StatementRefused
-from assetflow.evaluator.ports import Json
+from assetflow.prefect_io.rest import Json
 
 logger = logging.getLogger("assetflow.evaluator")
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
+from uuid import UUID
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Condition, Gate, Leaf, fold_condition, join_gate
+from assetflow.core.values.consumers import Automation, Consumer
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 
 NAME_LENGTH = 160
@@ -21,6 +23,13 @@ _URI = re.compile(r"([a-z][a-z0-9+.-]*://)(.*)/([^/]+)/?")
 def automation_name(consumer: str, options: ConsumerOptions) -> str:
     """Return a name such as `report/daily runs when s3://…/orders was updated`, unique like the consumer's name."""
     return f"{printable(consumer)} {short_sentence(options, NAME_LENGTH - len(consumer) - 1)}"
+
+
+def shown_by(automation_id: UUID | None, consumer: Consumer | None) -> Automation | None:
+    """Return the automation that shows the schedule of a consumer, or `None` if there is none."""
+    if automation_id is None or consumer is None:
+        return None
+    return Automation(automation_id, automation_name(consumer.name, consumer.options))
 
 
 def short_sentence(options: ConsumerOptions, length: int = NAME_LENGTH) -> str:

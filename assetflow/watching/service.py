@@ -13,7 +13,7 @@ from uuid import UUID
 from assetflow.core.watchers.intake import Note, WatcherIntake
 from assetflow.errors import LeaseLost, LedgerForeign, WatchingFailed
 from assetflow.evaluator.health import Health, keep_going, logger, one_reason
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.lease import LEASE_SECONDS, Role
 from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider

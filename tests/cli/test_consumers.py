@@ -15,8 +15,8 @@ from assetflow.cli import run
 from assetflow.core.values.assets import Asset
 from assetflow.core.wire.deployments import CURSOR, RefusedDeployment
 from assetflow.errors import InvalidSchedule
-from assetflow.evaluator.process.composition import open_registry
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.consumers.registry import Registry
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.rest import prefect_api
 from tests.cli.conftest import Call
@@ -123,7 +123,7 @@ def deployed(flow: object, name: str) -> UUID:
 
 async def bring_in_step(ledger: Ledger) -> None:
     async with LedgerThread(ledger.place) as thread, prefect_api() as api:
-        await open_registry(api, thread).sync()
+        await Registry(api, thread).sync()
 
 
 async def deleted(deployment: UUID) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
@@ -18,7 +19,7 @@ from assetflow.core.wire.deployments import NOTES, RefusedDeployment
 from assetflow.errors import InvalidSchedule, LedgerError
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
-from assetflow.evaluator.process.leadership import HeldUpWriter
+from assetflow.evaluator.process.status import HeldUpWriter
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease import Role
 from assetflow.ledger.read.judging import HELD_UP
@@ -26,7 +27,8 @@ from assetflow.prefect_io.recordings import recording_to_artifact
 from assetflow.watchers import FileTrigger
 from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import NOON, ORDERS, deploy, event_id, update
-from tests.evaluator.fakes import FakeLedger, recording
+from tests.evaluator.fakes import recording
+from tests.evaluator.ledgers import LedgerHere
 
 # No process has so high a number.
 NOBODY = 2**30
@@ -181,15 +183,14 @@ def test_an_evaluator_that_is_there_and_gives_no_sign_of_life_is_silent(ledger: 
 def test_what_holds_the_evaluator_up_is_said_after_a_minute(ledger: Ledger, call: Call) -> None:
     evaluate(ledger)
     prefect_holds()
-    health, told = Health(), FakeLedger()
+    health = Health()
     health.down("ledger", LedgerError("the database refuses: parser stack overflow"))
-    asyncio.run(run_briefly(HeldUpWriter(told, health)))
-    ledger.writer.set_cursor(HELD_UP, told.held_up[-1])
+    asyncio.run(run_briefly(HeldUpWriter(LedgerHere(ledger), health)))
     soon = call("status", "--json")
     assert soon.code == 0, soon
     assert [each["name"] for each in soon.json["held_up"]] == ["ledger"]
 
-    (trouble,) = told.held_up[-1]
+    (trouble,) = cast(Any, ledger.reader.cursor(HELD_UP))
     ledger.writer.set_cursor(HELD_UP, [{**trouble, "since": (datetime.now(UTC) - timedelta(minutes=2)).isoformat()}])
     late = call("status")
     assert late.code == 1

@@ -9,6 +9,7 @@ import pytest
 
 from assetflow.errors import AssetflowError, LeaseLost, LedgerForeign, LedgerLocked
 from assetflow.evaluator.health import FIRST_PAUSE, REASONS_LOGGED, Health, heard, keep_going, one_reason
+from tests.evaluator.ledgers import LedgerHere
 from tests.evaluator.runs.test_launch import Pad
 
 
@@ -21,8 +22,8 @@ async def test_heard_returns_whether_the_event_was_set_in_time() -> None:
 
 
 @pytest.mark.parametrize("turns", range(5))
-async def test_a_cancelled_loop_ends_although_its_event_is_set_at_the_same_time(turns: int) -> None:
-    pad = Pad()
+async def test_a_cancelled_loop_ends_although_its_event_is_set_at_the_same_time(ledger: LedgerHere, turns: int) -> None:
+    pad = Pad(ledger)
     pad.go()
     await pad.launcher.at_rest()
     pad.launcher.wake()

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Self
 
 from assetflow.cli import main
-from assetflow.evaluator.process import evaluator, ledger_thread
+from assetflow.evaluator import ledger_thread
+from assetflow.evaluator.process import evaluator
 
 SKEW = Path(sys.argv.pop(1))
 

@@ -21,13 +21,13 @@ from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule, NameTaken, PrefectUnreachable
-from assetflow.evaluator.process.composition import open_registry
+from assetflow.evaluator.consumers.registry import Registry
 from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, OFF_TAG, SCHEDULE_SATISFIED, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
-from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
+from tests.evaluator.ledgers import LedgerHere, ledger_here
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
@@ -59,10 +59,10 @@ class Patient(PrefectApi):
 class World:
     """A registry on a server, and the means to deploy without the code of a flow."""
 
-    def __init__(self, api: PrefectApi) -> None:
+    def __init__(self, api: PrefectApi, ledger: LedgerHere) -> None:
         self.api = Patient(api.connect_url, api._client)
-        self.ledger = MemoryConsumers()
-        self.registry = open_registry(api, self.ledger)
+        self.ledger = ledger
+        self.registry = Registry(api, self.ledger)
         self.made: list[UUID] = []
 
     async def deploy(self, name: str, schedule: object, **given: object) -> UUID:
@@ -103,23 +103,24 @@ class World:
         await self.api.patch(f"/automations/{automation['id']}", {"enabled": enabled})
 
     async def has_consumer(self, deployment: UUID) -> bool:
-        return any(each.consumer.deployment_id == deployment for each in await self.ledger.consumers())
+        return any(each.consumer.deployment_id == deployment for each in self.ledger.reader.consumers.all())
 
     async def consumer(self, deployment: UUID) -> Consumer:
-        (found,) = [each for each in await self.ledger.consumers() if each.consumer.deployment_id == deployment]
+        (found,) = [each for each in self.ledger.reader.consumers.all() if each.consumer.deployment_id == deployment]
         return found.consumer
 
 
 @pytest_asyncio.fixture
 async def world(prefect_here: PrefectServer) -> AsyncIterator[World]:
     assert prefect_here.api_url
-    async with prefect_api() as api:
-        made = World(api)
-        await made.registry.sync()
-        yield made
-        for deployment in made.made:
-            await made.api.delete(f"/deployments/{deployment}")
-        await made.sync()
+    with ledger_here() as ledger:
+        async with prefect_api() as api:
+            made = World(api, ledger)
+            await made.registry.sync()
+            yield made
+            for deployment in made.made:
+                await made.api.delete(f"/deployments/{deployment}")
+            await made.sync()
 
 
 def unique(name: str) -> str:
@@ -234,17 +235,19 @@ async def test_a_new_ledger_adopts_the_automations_and_their_switches(world: Wor
     await world.switch(deployment, False)
     before = await world.automation(deployment)
 
-    world.ledger = MemoryConsumers()
-    world.registry = open_registry(world.api, world.ledger)
-    assert "deployed" in await world.sync()
-
-    assert (await world.consumer(deployment)).paused
+    first = world.ledger, world.registry
+    with ledger_here() as world.ledger:
+        world.registry = Registry(world.api, world.ledger)
+        assert "deployed" in await world.sync()
+        assert (await world.consumer(deployment)).paused
+    world.ledger, world.registry = first
     assert await world.automation(deployment) == before | {"updated": before["updated"]}
 
 
 async def test_of_two_automations_one_stays_and_keeps_the_pause(world: World) -> None:
     deployment = await world.deploy(unique("twice"), ORDERS)
-    await open_registry(world.api, MemoryConsumers()).sync()
+    with ledger_here() as ledger:
+        await Registry(world.api, ledger).sync()
     first = await world.automation(deployment)
     copy = {key: first[key] for key in ("name", "description", "tags", "trigger", "actions")}
     await world.api.post("/automations/", copy | {"enabled": False})
@@ -403,7 +406,7 @@ async def test_a_shown_condition_starts_nothing(world: World) -> None:
 
 
 async def test_a_running_registry_follows_within_seconds(world: World) -> None:
-    world.registry = open_registry(world.api, world.ledger, seconds=60)
+    world.registry = Registry(world.api, world.ledger, seconds=60)
     running = asyncio.create_task(world.registry.run())
     try:
         await asyncio.sleep(0)

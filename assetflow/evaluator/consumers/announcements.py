@@ -13,11 +13,16 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from assetflow.core.freshness.asset_freshness import StateChange
+from assetflow.core.wire.deployments import CURSOR as REFUSED_DEPLOYMENTS
 from assetflow.core.wire.deployments import Deployed, RefusedDeployment, ShownAutomation
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.health import Health, heard, logger
-from assetflow.evaluator.ports import AutomationBoard, ConsumerLedger, FreshnessLedger, Json, KnownConsumer, UpdateLog
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.ledger.records import ConsumerRecord
+from assetflow.prefect_io.automations import Automations
+from assetflow.prefect_io.logs import EventLog
+from assetflow.prefect_io.own_events import freshness_changed
 
 TOLD_AT_ONCE = 50
 # Prefect's log has an event at most five seconds after Prefect's answer, or some more on a busy machine.
@@ -30,21 +35,19 @@ class FreshnessTeller:
     """Posts the events of changed states, and marks those that Prefect's log has.
 
     Parameters:
-        to_event: returns the event of a change.
         now: the real time, also if the ledger's clock is ahead of it.
     """
 
     def __init__(
         self,
-        ledger: FreshnessLedger,
-        events: UpdateLog,
-        to_event: Callable[[StateChange], Json],
+        ledger: LedgerThread,
+        events: EventLog,
         health: Health,
         now: Callable[[], datetime],
     ) -> None:
         self._ledger = ledger
+        self._writer = ledger.writer.freshness
         self._events = events
-        self._to_event = to_event
         self._health = health
         self._now = now
         self._wake = asyncio.Event()
@@ -71,14 +74,14 @@ class FreshnessTeller:
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
-        changes = await self._ledger.freshness_to_tell(TOLD_AT_ONCE)
+        changes = await self._ledger.call(self._writer.to_tell, TOLD_AT_ONCE)
         if not changes:
             return 0
         posted = [each for each in changes if each.posted is not None]
         stored = await self._stored(posted)
         if stored:
             reach("between-freshness-event-and-mark")
-            await self._ledger.freshness_stored([each.number for each in stored])
+            await self._ledger.call(self._writer.stored, [each.number for each in stored], self._ledger.now())
         waiting = self._now() - POSTED_AGAIN
         missing = [each for each in changes if each not in stored and (each.posted is None or each.posted < waiting)]
         if missing:
@@ -94,9 +97,9 @@ class FreshnessTeller:
         return [each for each in posted if each.id in known]
 
     async def _post(self, changes: Sequence[StateChange]) -> None:
-        await self._ledger.freshness_posted([each.number for each in changes])
+        await self._ledger.call(self._writer.posted, [each.number for each in changes], self._now())
         reach("between-state-and-freshness-event")
-        await self._events.publish([self._to_event(each) for each in changes])
+        await self._events.publish([freshness_changed(each) for each in changes])
         reach("between-freshness-event-and-log")
         for each in changes:
             (logger.info if each.change.state == "pass" else logger.warning)("%s", each.describe())
@@ -105,7 +108,7 @@ class FreshnessTeller:
 class Refusals:
     """Writes the refused deployments to the ledger whenever they change. The first call replaces what is there."""
 
-    def __init__(self, ledger: ConsumerLedger) -> None:
+    def __init__(self, ledger: LedgerThread) -> None:
         self._ledger = ledger
         self._written: list[RefusedDeployment] | None = None
 
@@ -122,7 +125,8 @@ class Refusals:
         ]
         now.sort(key=lambda each: each.name)
         if now != self._written:
-            await self._ledger.set_refused(now)
+            rows = [each.to_row() for each in now]
+            await self._ledger.call(self._ledger.writer.set_cursor, REFUSED_DEPLOYMENTS, rows)
             self._written = now
 
 
@@ -135,12 +139,12 @@ class RefusalBoard:
         shown: assetflow's automations in Prefect, by id; those that are made are added.
     """
 
-    def __init__(self, automations: AutomationBoard, shown: dict[UUID, ShownAutomation]) -> None:
+    def __init__(self, automations: Automations, shown: dict[UUID, ShownAutomation]) -> None:
         self._automations = automations
         self._shown = shown
 
     async def show(
-        self, refused: RefusedDeployment, known: KnownConsumer | None, automations: Sequence[ShownAutomation]
+        self, refused: RefusedDeployment, known: ConsumerRecord | None, automations: Sequence[ShownAutomation]
     ) -> None:
         """Let the automation of a deployment say why it is refused, beside the schedule that it still has.
 

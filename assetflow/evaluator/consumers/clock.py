@@ -15,7 +15,9 @@ from uuid import UUID
 from assetflow.core.values.consumers import MissedDeadline
 from assetflow.crash_points import reach
 from assetflow.evaluator.health import Health, heard, logger
-from assetflow.evaluator.ports import ClockLedger, Json, UpdateLog
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.prefect_io.logs import EventLog
+from assetflow.prefect_io.own_events import deadline_missed
 
 # How often to look at least, if nothing is heard of the ledger.
 LOOK_EVERY = 1.0
@@ -40,9 +42,8 @@ class Clock:
 
     def __init__(
         self,
-        ledger: ClockLedger,
-        events: UpdateLog,
-        deadline_event: Callable[[MissedDeadline, str, UUID, UUID | None], Json],
+        ledger: LedgerThread,
+        events: EventLog,
         read_until: Callable[[], datetime | None],
         want_sweep: Callable[[], None],
         health: Health,
@@ -52,8 +53,8 @@ class Clock:
         settle: timedelta,
     ) -> None:
         self._ledger = ledger
+        self._writer = ledger.writer.clock
         self._events = events
-        self._deadline_event = deadline_event
         self._read_until = read_until
         self._want_sweep = want_sweep
         self._health = health
@@ -96,8 +97,8 @@ class Clock:
             until = read_until - self._settle
             if self._next is not None and self._next <= until:
                 reach("between-reading-and-instant")
-            passed = await self._ledger.let_time_pass(until)
-            made += passed.decisions
+            passed = await self._ledger.call(self._writer.run, until, self._ledger.now())
+            made += len(passed.decisions)
             if passed.told:
                 self._on_told()
             self._next = passed.next
@@ -124,18 +125,18 @@ class Clock:
 
         Each has an id of its own, so that Prefect stores it once.
         """
-        missed = await self._ledger.missed_deadlines(ANNOUNCED_AT_ONCE)
+        missed = await self._ledger.call(self._writer.to_announce, ANNOUNCED_AT_ONCE)
         if not missed:
             return
         events = {
-            each.number: self._deadline_event(each.missed, each.consumer_name, each.deployment_id, each.automation_id)
+            each.number: deadline_missed(each.missed, each.consumer_name, each.deployment_id, each.automation_id)
             for each in missed
         }
         moments = [each.missed.at for each in missed]
-        known = await self._events.stored([_id(event) for event in events.values()], min(moments), max(moments))
-        if stored := [number for number, event in events.items() if _id(event) in known]:
+        known = await self._events.stored([UUID(event["id"]) for event in events.values()], min(moments), max(moments))
+        if stored := [number for number, event in events.items() if UUID(event["id"]) in known]:
             reach("between-missed-deadline-and-mark")
-            await self._ledger.deadlines_announced(stored)
+            await self._ledger.call(self._writer.announced, stored, self._ledger.now())
             self._posted = {number: at for number, at in self._posted.items() if number not in stored}
         waiting = self._now() - POSTED_AGAIN
         lacking = [
@@ -152,7 +153,3 @@ class Clock:
             key = "" if missed.target_key is None else f", partition {missed.target_key}"
             logger.warning("%s missed the deadline of %s%s", consumer, missed.due.isoformat(timespec="seconds"), key)
         self._posted[number] = self._now()
-
-
-def _id(event: Json) -> UUID:
-    return UUID(event["id"])

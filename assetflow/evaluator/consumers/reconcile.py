@@ -16,7 +16,9 @@ from assetflow.core.values.consumers import Consumer
 from assetflow.core.wire.deployments import Deployed, ShownAutomation
 from assetflow.errors import AssetflowError, LedgerError
 from assetflow.evaluator.consumers.checks import Cycle
-from assetflow.evaluator.ports import AutomationBoard, ConsumerLedger, KnownConsumer
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.ledger.records import ConsumerRecord
+from assetflow.prefect_io.automations import AutomationCore, Automations
 
 logger = logging.getLogger("assetflow.evaluator")
 
@@ -68,12 +70,13 @@ class Reconciler:
 
     def __init__(
         self,
-        ledger: ConsumerLedger,
-        automations: AutomationBoard,
+        ledger: LedgerThread,
+        automations: Automations,
         shown: dict[UUID, ShownAutomation],
         report: SyncReport,
     ) -> None:
         self._ledger = ledger
+        self._writer = ledger.writer.consumers
         self._automations = automations
         self._shown = shown
         self._report = report
@@ -85,7 +88,7 @@ class Reconciler:
         self._left = RESHOWN_AT_ONCE
         self.postponed.clear()
 
-    async def remove(self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[ShownAutomation]) -> None:
+    async def remove(self, deployment_id: UUID, known: ConsumerRecord | None, shown: Sequence[ShownAutomation]) -> None:
         """Remove the consumer and the automations of a deployment that is gone, or has no schedule any more.
 
         Raises:
@@ -94,13 +97,13 @@ class Reconciler:
         self._report.scheduled.pop(deployment_id, None)
         self._report.problems.pop(deployment_id, None)
         if known is not None:
-            await self._ledger.remove(known.consumer.id)
+            await self._ledger.call(self._writer.remove, known.consumer.id, self._ledger.now())
             self._note("removed", known.consumer.name)
         for each in shown:
             await self._hide(each)
 
     async def reconcile(
-        self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[ShownAutomation]
+        self, deployed: Deployed, known: ConsumerRecord | None, shown: Sequence[ShownAutomation]
     ) -> None:
         """Create or update the consumer of one deployment, and the automation that shows its schedule, if it has one.
 
@@ -114,7 +117,7 @@ class Reconciler:
         # The automation's switch is the pause. A deleted automation is made again as the ledger remembers it.
         paused = not kept.enabled if kept is not None else known is not None and known.consumer.paused
         if known is None:
-            consumer = await self._ledger.deploy(deployed, paused=paused)
+            consumer = await self.deploy(deployed, paused=paused, held=deployed.held)
             self._note("deployed", deployed.name)
         else:
             consumer = known.consumer
@@ -123,31 +126,45 @@ class Reconciler:
             # The evaluator judges its policies. Without a schedule, it has nothing for an automation to show.
             self._report.scheduled.pop(deployed.id, None)
             if known is not None and known.automation_id is not None:
-                await self._ledger.set_automation(consumer.id, None)
+                await self._ledger.call(self._writer.set_automation, consumer.id, None)
             for each in shown:
                 await self._hide(each)
             return
         self._report.scheduled[deployed.id] = deployed
-        unchanged = known is not None and known.text == deployed.text
+        unchanged = known is not None and known.declaration == deployed.text
         automation_id = await self._show(deployed, wanted, kept, enabled=not paused, unchanged=unchanged)
         if known is None or known.automation_id != automation_id:
-            await self._ledger.set_automation(consumer.id, automation_id)
+            await self._ledger.call(self._writer.set_automation, consumer.id, automation_id)
         for each in shown:
             if each.id != automation_id:
                 await self._hide(each)
 
-    async def _keep(self, known: KnownConsumer | None, shown: Sequence[ShownAutomation]) -> ShownAutomation | None:
+    async def deploy(self, deployed: Deployed, *, paused: bool, held: bool) -> Consumer:
+        """Add a consumer for a deployment, or give the one that it is its new declaration.
+
+        Raises:
+            NameTaken, InvalidSchedule, LedgerError
+        """
+        told = (deployed.name, deployed.id, deployed.flow_id, deployed.text, paused, held)
+        late, created = self._ledger.is_late, deployed.created
+        consumer, _ = await self._ledger.call(
+            self._writer.deploy, *told, self._ledger.now(), late=late, created=created
+        )
+        return consumer
+
+    async def _keep(self, known: ConsumerRecord | None, shown: Sequence[ShownAutomation]) -> ShownAutomation | None:
         """Return the one automation to keep: the ledger's, else one that is switched off, else any; `None` for none."""
         automation_id = known.automation_id if known is not None else None
         if not shown and automation_id is not None:
             return await self._automations.find(automation_id)
         return min(shown, key=lambda each: (each.id != automation_id, each.enabled, each.id), default=None)
 
-    async def _change(self, known: KnownConsumer, deployed: Deployed, paused: bool) -> None:
+    async def _change(self, known: ConsumerRecord, deployed: Deployed, paused: bool) -> None:
         consumer = known.consumer
         try:
-            if known.text != deployed.text:
-                await self._ledger.change(consumer.id, deployed)
+            if known.declaration != deployed.text:
+                now, late = self._ledger.now(), self._ledger.is_late
+                await self._ledger.call(self._writer.change, consumer.id, deployed.text, now, late=late)
                 self._note("changed", deployed.name)
         except LedgerError:
             raise
@@ -158,15 +175,22 @@ class Reconciler:
         await self._switch(consumer, deployed, paused)
 
     async def _switch(self, consumer: Consumer, deployed: Deployed, paused: bool) -> None:
+        now, late = self._ledger.now(), self._ledger.is_late
         if consumer.paused != paused:
-            await self._ledger.switch(consumer.id, paused=paused)
+            await self._ledger.call(self._writer.switch, consumer.id, paused=paused, now=now, late=late)
             self._note("paused" if paused else "resumed", deployed.name)
         if consumer.held != deployed.held:
-            await self._ledger.switch(consumer.id, held=deployed.held)
+            await self._ledger.call(self._writer.switch, consumer.id, held=deployed.held, now=now, late=late)
             self._note("held" if deployed.held else "released", deployed.name)
 
     async def _show(
-        self, deployed: Deployed, wanted: object, kept: ShownAutomation | None, *, enabled: bool, unchanged: bool
+        self,
+        deployed: Deployed,
+        wanted: AutomationCore,
+        kept: ShownAutomation | None,
+        *,
+        enabled: bool,
+        unchanged: bool,
     ) -> UUID:
         """Create or update the automation of a deployment, and return its id. That of an unchanged one may wait."""
         if kept is None:

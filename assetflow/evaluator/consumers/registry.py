@@ -15,13 +15,18 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from assetflow.core.wire import FlowDeclaration
-from assetflow.core.wire.deployments import Deployed, RefusedDeployment, ShownAutomation
+from assetflow.core.wire.deployments import NOTES, Deployed, RefusedDeployment, ShownAutomation
 from assetflow.errors import AssetflowError, InvalidSchedule, LedgerError, PrefectUnreachable, StatementRefused
 from assetflow.evaluator.consumers.announcements import RefusalBoard, Refusals
 from assetflow.evaluator.consumers.checks import WatcherNames, find_cycles, seldom_run
 from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport
 from assetflow.evaluator.health import heard
-from assetflow.evaluator.ports import ConsumerLedger, KnownConsumer, PrefectDeployments
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.ledger.records import ConsumerRecord
+from assetflow.prefect_io.automations import Automations
+from assetflow.prefect_io.deployments import Deployments
+from assetflow.prefect_io.rest import PrefectApi
+from assetflow.prefect_io.websocket import subscribe
 
 logger = logging.getLogger("assetflow.evaluator")
 
@@ -33,7 +38,7 @@ class Warnings:
         report: receives the warnings that hold now.
     """
 
-    def __init__(self, ledger: ConsumerLedger, report: SyncReport) -> None:
+    def __init__(self, ledger: LedgerThread, report: SyncReport) -> None:
         self._ledger = ledger
         self._report = report
         self._notes: Mapping[str, str] | None = None
@@ -50,7 +55,7 @@ class Warnings:
         notes = left_behind(deployed)
         warnings = [*seldom_run(declarations), *await self._infeasible(declarations), *notes.values()]
         if notes != self._notes:
-            await self._ledger.set_notes(notes)
+            await self._ledger.call(self._ledger.writer.set_cursor, NOTES, notes)
             self._notes = notes
         for each in (*cycles, *warnings):
             if each not in self._report.cycles and each not in self._report.warnings:
@@ -61,7 +66,7 @@ class Warnings:
         """Return a sentence for each policy that cannot be held, which is known once a policy was judged."""
         if not any(each.options.data.policies for each in declarations.values()):
             return []
-        found = await self._ledger.freshness()
+        found = await self._ledger.call(self._ledger.reader.policies.all)
         return [f"{each.uri}: {words}" for each in found if (words := each.describe_feasibility())]
 
 
@@ -90,6 +95,9 @@ def _words(old: str, new: str) -> str:
 
 
 SECONDS_BETWEEN_LOOKS = 5.0
+# The cursor that holds the timestamp of the newest automation that the consumers follow.
+AUTOMATIONS = "automations"
+_CHANGES = ("prefect.deployment.", "prefect.automation.")
 UNREACHABLE_IN_A_ROW = 3
 # The rules by which a flow is refused because of others, or of what is set in Prefect. Contract 4.7, 8.1, 8.10, 8.11.
 BESIDE_OTHERS = frozenset({"4.7", "8.1", "8.10", "8.11"})
@@ -109,16 +117,16 @@ class Registry:
 
     def __init__(
         self,
-        prefect: PrefectDeployments,
-        ledger: ConsumerLedger,
+        api: PrefectApi,
+        ledger: LedgerThread,
         *,
         seconds: float = SECONDS_BETWEEN_LOOKS,
     ) -> None:
-        self._changes = prefect.changes
+        self._url = api.connect_url
         self._ledger = ledger
         self._seconds = seconds
-        self._deployments = prefect.deployments
-        self._automations = prefect.automations
+        self._deployments = Deployments(api)
+        self._automations = Automations(api)
         self._deployed: dict[UUID, Deployed] = {}
         self._shown: dict[UUID, ShownAutomation] = {}
         # The deployments to reconcile, in the order in which their changes were seen.
@@ -178,7 +186,7 @@ class Registry:
             PrefectUnreachable, LedgerError: the next call does the rest.
         """
         async with self._looking:
-            seen = await self._ledger.automations_seen()
+            seen = await self._ledger.cursor(AUTOMATIONS)
             if seen is None:
                 await self._sync()
                 return
@@ -243,13 +251,14 @@ class Registry:
             self._waiting.update(dict.fromkeys(again))
             await self._reconcile_all(again, await self._known(), shown)
 
-    async def _known(self) -> Mapping[UUID, KnownConsumer]:
-        return {each.consumer.deployment_id: each for each in await self._ledger.consumers()}
+    async def _known(self) -> Mapping[UUID, ConsumerRecord]:
+        records = await self._ledger.call(self._ledger.reader.consumers.all)
+        return {each.consumer.deployment_id: each for each in records}
 
     async def _reconcile_all(
         self,
         deployments: Iterable[UUID],
-        known: Mapping[UUID, KnownConsumer],
+        known: Mapping[UUID, ConsumerRecord],
         shown: Mapping[UUID, Sequence[ShownAutomation]],
     ) -> None:
         unreachable = 0
@@ -275,7 +284,7 @@ class Registry:
                 if deployment_id not in self._reconciler.postponed:
                     del self._waiting[deployment_id]
 
-    def _is_settled(self, deployment_id: UUID, known: KnownConsumer | None) -> bool:
+    def _is_settled(self, deployment_id: UUID, known: ConsumerRecord | None) -> bool:
         """Return True if the ledger has the deployment as it is, unless its automation has changed."""
         deployed = self._deployed.get(deployment_id)
         if deployed is None or deployed.problem is not None:
@@ -283,21 +292,21 @@ class Registry:
         if known is None:
             stands_in_graph = self._without_schedule.get(deployment_id) == (deployed.name, deployed.text)
             return not deployed.takes_part and (stands_in_graph or not deployed.options.data.tokens)
-        unchanged = known.text == deployed.text and known.consumer.held == deployed.held
+        unchanged = known.declaration == deployed.text and known.consumer.held == deployed.held
         return unchanged and deployed.takes_part and (known.automation_id is not None) == deployed.is_scheduled
 
     async def _save_seen(self) -> None:
         """Store the timestamp of the newest automation that the ledger follows."""
         newest = max((each.updated for each in self._shown.values() if each.updated), default=None)
         if newest is not None and newest != self._seen:
-            await self._ledger.set_automations_seen(newest)
+            await self._ledger.set_cursor(AUTOMATIONS, newest)
             self._seen = newest
 
     async def _listen(self) -> None:
         """Nudge when Prefect sends a change. While it cannot, the look every few seconds finds the changes."""
         while True:
             with suppress(PrefectUnreachable):
-                async with self._changes() as events:
+                async with subscribe(self._url, prefixes=_CHANGES) as events:
                     async for _ in events:
                         self.nudge()
             await asyncio.sleep(self._seconds)
@@ -311,7 +320,7 @@ class Registry:
     async def _look_at_ledger(self) -> None:
         if not self._knows_ledger:
             # Any of them may have been deleted while no evaluator ran.
-            self._without_schedule.update(await self._ledger.without_schedule())
+            self._without_schedule.update(await self._ledger.call(self._ledger.reader.consumers.unlisted))
             self._waiting.update(dict.fromkeys([*await self._known(), *self._without_schedule]))
             self._knows_ledger = True
 
@@ -343,7 +352,7 @@ class Registry:
             self._waiting[shown.deployment_id] = None
 
     async def _reconcile(
-        self, deployment_id: UUID, known: KnownConsumer | None, shown: Sequence[ShownAutomation]
+        self, deployment_id: UUID, known: ConsumerRecord | None, shown: Sequence[ShownAutomation]
     ) -> None:
         """Reconcile one deployment."""
         deployed = self._deployed.get(deployment_id)
@@ -371,19 +380,32 @@ class Registry:
             self.report.problems.pop(deployment_id, None)
 
     async def _reconcile_without_schedule(
-        self, deployed: Deployed, known: KnownConsumer | None, shown: Sequence[ShownAutomation]
+        self, deployed: Deployed, known: ConsumerRecord | None, shown: Sequence[ShownAutomation]
     ) -> None:
         if known is not None or shown:
             await self._reconciler.remove(deployed.id, known, shown)
         told = (deployed.name, deployed.text)
         if deployed.text and self._without_schedule.get(deployed.id) != told:
-            await self._ledger.set_edges(deployed)
+            await self._set_edges(deployed)
             self._without_schedule[deployed.id] = told
         elif not deployed.text and deployed.id in self._without_schedule:
             await self._drop_edges(deployed.id)
 
+    async def _set_edges(self, deployed: Deployed) -> None:
+        """Store the assets that a deployment without a schedule makes and reads, for lineage and the data graph.
+
+        Raises:
+            InvalidSchedule: the flow cannot work beside those that are deployed (8.10).
+        """
+        if deployed.options.data.tokens:
+            # In the data graph, neither its switch nor its own pause means anything.
+            await self._reconciler.deploy(deployed, paused=False, held=False)
+        else:
+            told = (deployed.id, deployed.name, deployed.text, self._ledger.now())
+            await self._ledger.call(self._ledger.writer.lineage.declare, *told, late=self._ledger.is_late)
+
     async def _drop_edges(self, deployment_id: UUID) -> None:
-        await self._ledger.drop_edges(deployment_id)
+        await self._ledger.call(self._ledger.writer.consumers.forget, deployment_id, self._ledger.now())
         self._without_schedule.pop(deployment_id, None)
 
     def _note_problem(self, deployment_id: UUID, error: AssetflowError) -> None:
@@ -402,7 +424,7 @@ def _by_deployment(shown: Iterable[ShownAutomation]) -> Mapping[UUID, Sequence[S
     return found
 
 
-def _problem(deployed: Deployed, known: KnownConsumer | None) -> AssetflowError | None:
+def _problem(deployed: Deployed, known: ConsumerRecord | None) -> AssetflowError | None:
     if deployed.problem is not None:
         return deployed.problem
     if known is not None and deployed.bare:

@@ -23,8 +23,10 @@ from assetflow.core.time.timetables import Tick
 from assetflow.core.values.consumers import Consumer
 from assetflow.errors import PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.ports import TimedConsumer, TimerLedger, TimeRunMaker
-from assetflow.ledger.records import TimerRecord
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.ledger.records import ConsumerRecord, TimerRecord
+from assetflow.prefect_io.automation_text import shown_by
+from assetflow.prefect_io.flow_runs import TimeRuns
 
 logger = logging.getLogger("assetflow.evaluator")
 
@@ -50,7 +52,7 @@ class _Work:
     """
 
     record: TimerRecord
-    timed: TimedConsumer | None = None
+    timed: ConsumerRecord | None = None
     waiting: deque[Tick] = field(default_factory=deque[Tick])
     again: datetime | None = _AT_ONCE
     not_before: datetime = _AT_ONCE
@@ -74,8 +76,8 @@ class Timers:
 
     def __init__(
         self,
-        ledger: TimerLedger,
-        runs: TimeRunMaker,
+        ledger: LedgerThread,
+        runs: TimeRuns,
         inherited: Callable[[UUID], str],
         health: Health,
         now: Callable[[], datetime],
@@ -83,6 +85,7 @@ class Timers:
         lead: Lead | None = None,
     ) -> None:
         self._ledger = ledger
+        self._reader, self._writer = ledger.reader.consumers, ledger.writer.consumers
         self._runs = runs
         self._inherited = inherited
         self._health = health
@@ -135,9 +138,9 @@ class Timers:
     async def _update_timers(self) -> None:
         """Bring the timers in step with the consumers."""
         if not self._knows_ledger:
-            self._work = {each.consumer: _Work(each) for each in await self._ledger.timers()}
+            self._work = {each.consumer: _Work(each) for each in await self._ledger.call(self._reader.timers)}
             self._knows_ledger = True
-        consumers = {each.consumer.id: each for each in await self._ledger.timed_consumers()}
+        consumers = {each.consumer.id: each for each in await self._ledger.call(self._reader.with_times)}
         for number in [number for number in self._work if number not in consumers]:
             await self._drop(self._work[number].record)
         for number, timed in consumers.items():
@@ -146,10 +149,10 @@ class Timers:
     async def _drop(self, record: TimerRecord) -> None:
         if not record.timer.rests:
             await self._runs.withdraw(record.deployment_id, self._now())
-        await self._ledger.drop_timers([record.consumer])
+        await self._ledger.call(self._writer.drop_timers, [record.consumer])
         del self._work[record.consumer]
 
-    async def _update_timer(self, timed: TimedConsumer, work: _Work | None) -> None:
+    async def _update_timer(self, timed: ConsumerRecord, work: _Work | None) -> None:
         consumer, now = timed.consumer, self._now()
         before = None if work is None else work.record
         timer = follow(before.timer if before else None, consumer, now)
@@ -163,7 +166,7 @@ class Timers:
             timer = timer.withdrawn(now)
         record = TimerRecord(consumer.id, consumer.name, consumer.deployment_id, timer, inherited)
         if work is None or record != before:
-            await self._ledger.keep_timers([record])
+            await self._ledger.call(self._writer.keep_timers, [record])
             self._work[consumer.id] = _Work(record, timed)
         else:
             work.timed = timed
@@ -220,7 +223,7 @@ class Timers:
         trouble = f"times of {consumer.name}"
         work.unreachable = False
         try:
-            run = await self._runs.create(consumer, tick, work.timed.automation)
+            run = await self._runs.create(consumer, tick, shown_by(work.timed.automation_id, consumer))
         except (PrefectRefused, Unsendable) as error:
             # The times wait until the deployment is repaired; none is lost.
             self._health.down(trouble, error)
@@ -232,7 +235,7 @@ class Timers:
 
     async def _keep(self, touched: Sequence[_Work]) -> None:
         if touched:
-            await self._ledger.keep_timers([work.record for work in touched])
+            await self._ledger.call(self._writer.keep_timers, [work.record for work in touched])
 
 
 def _must_withdraw(before: TimerRecord, timer: Timer, inherited: str) -> bool:

@@ -18,7 +18,8 @@ from logging import Logger
 
 from assetflow.evaluator.health import Health, heard, logger
 from assetflow.evaluator.incoming.inbox import Inbox
-from assetflow.evaluator.ports import EvaluatorLedger, RecordingLog, UpdateLog
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.prefect_io.logs import ArtifactLog, EventLog
 from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED
 from assetflow.prefect_io.recordings import created
 
@@ -40,7 +41,7 @@ class LateEvents:
         clock: returns seconds, to measure how long Prefect takes to count.
     """
 
-    def __init__(self, events: UpdateLog, names: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, events: EventLog, names: Sequence[str], clock: Callable[[], float] = time.monotonic) -> None:
         self._events = events
         self._names = names
         self._clock = clock
@@ -183,10 +184,10 @@ class CatchUp:
 
     def __init__(
         self,
-        artifacts: RecordingLog,
-        events: UpdateLog,
+        artifacts: ArtifactLog,
+        events: EventLog,
         inbox: Inbox,
-        ledger: EvaluatorLedger,
+        ledger: LedgerThread,
         health: Health,
         now: Callable[[], datetime],
         floor: datetime,

@@ -30,9 +30,10 @@ from assetflow.evaluator.health import (
     log_set_aside,
     reason_of,
 )
-from assetflow.evaluator.ports import EvaluatorLedger, Json, Refused
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.prefect_io.names import MATERIALIZATION_SUCCEEDED, RECORDING_LABEL
 from assetflow.prefect_io.recordings import part_of_recording, recording_from_artifact, recording_from_prefect_event
+from assetflow.prefect_io.rest import Json
 
 MOST = 50_000
 
@@ -184,6 +185,17 @@ LARGEST_BATCH = 1_000
 # While so many wait, the stream adds none: a ledger that is away for hours must not cost all memory.
 MOST_WAITING = 20_000
 _UNREADABLE = UUID("0d7f4a4e-41e7-5ab1-8c55-6b3c2f1f2a10")
+SOURCE = "prefect"
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An event from Prefect that breaks a rule of contract 1 or 2; the ledger keeps it. Contract 2.6."""
+
+    id: UUID
+    event: Json
+    reason: str
+    rule: str | None = None
 
 
 class Inbox:
@@ -196,7 +208,7 @@ class Inbox:
 
     def __init__(
         self,
-        ledger: EvaluatorLedger,
+        ledger: LedgerThread,
         health: Health,
         now: Callable[[], datetime],
         on_recorded: Callable[[], None],
@@ -347,14 +359,22 @@ class Inbox:
         reach("between-ledger-and-launch")
 
     async def _record(self, recordings: list[Recording]) -> None:
-        written = await self._ledger.record(recordings)
-        for uri in written.new_assets:
-            logger.info("new asset %s", uri)
-        for warning in written.warnings:
-            logger.warning(warning)
-        if written.events:
+        told = [self._by_ledger(recording) for recording in recordings]
+        done = await self._ledger.call(self._ledger.writer.events.record, told, self._ledger.now())
+        for recorded, _ in done:
+            for uri in recorded.new_assets:
+                logger.info("new asset %s", uri)
+            for warning in recorded.warnings:
+                logger.warning(warning)
+        if events := sum(len(recorded.events) for recorded, _ in done):
             about = {"recordings": [str(recording.id) for recording in recordings]}
-            logger.info("updates recorded: %d, decisions made: %d", written.events, written.decisions, extra=about)
+            decisions = sum(len(made) for _, made in done)
+            logger.info("updates recorded: %d, decisions made: %d", events, decisions, extra=about)
+
+    def _by_ledger(self, recording: Recording) -> Recording:
+        if recording.durable is None:
+            return recording
+        return replace(recording, durable=self._ledger.by_ledger(recording.durable))
 
     async def _record_one_by_one(self, recordings: list[Recording]) -> None:
         """Record each of them alone. Those that cannot be recorded are refused."""
@@ -370,7 +390,8 @@ class Inbox:
         """Store what is refused, without its content if the content cannot be written."""
         for kept in (refused, replace(refused, event={"id": str(refused.id)})):
             try:
-                await self._ledger.refuse(kept)
+                given = (kept.event, kept.reason, kept.rule, SOURCE, kept.id)
+                await self._ledger.call(self._ledger.writer.events.refuse, *given, self._ledger.now())
             except Exception as error:
                 if not self._doubt.is_fault_of_a_value(error):
                     raise

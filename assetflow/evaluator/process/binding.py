@@ -13,12 +13,12 @@ from uuid import UUID
 
 from assetflow.errors import LedgerForeign, PrefectRefused
 from assetflow.evaluator.health import logger
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.read.events import DECIDED_UNTIL, only_here
 from assetflow.prefect_io.names import LEDGER_VARIABLE
 from assetflow.prefect_io.recordings import recording_to_artifact
 from assetflow.prefect_io.rest import Json, PrefectApi
-from assetflow.prefect_io.stored_values import BY_NAME
+from assetflow.prefect_io.stored_values import BY_NAME, TAKEN_OVER
 
 # Stores in the ledger the id of the other ledger that decides, or `None`.
 Note = Callable[[str | None], Awaitable[None]]
@@ -86,6 +86,7 @@ class Binding:
         self._api = api
         self._ledger = ledger
         self._noted: int | None = None
+        self._decider: list[str | None] = []
 
     async def bind(self, *, take_over: bool) -> None:
         """Bind Prefect to the ledger.
@@ -108,17 +109,19 @@ class Binding:
         await self.bind(take_over=False)
 
     async def _newest(self) -> int:
-        return await self._ledger.call(self._ledger.ledger.reader.events.last_sequence)
+        return await self._ledger.call(self._ledger.reader.events.last_sequence)
 
     async def _note(self, other: str | None) -> None:
         # From here on, `assetflow emit` and the API write to Prefect.
-        await self._ledger.note_decider(other)
+        if self._decider != [other]:
+            await self._ledger.call(self._ledger.writer.set_cursor, TAKEN_OVER, other)
+            self._decider = [other]
         if other is not None:
             await self._hand_over(other)
 
     async def _hand_over(self, other: str) -> None:
         newest = await self._newest()
-        for recording in await self._ledger.call(only_here, self._ledger.ledger.reader):
+        for recording in await self._ledger.call(only_here, self._ledger.reader):
             try:
                 await self._api.post("/artifacts/", recording_to_artifact(recording))
             except PrefectRefused as error:
@@ -127,5 +130,5 @@ class Binding:
 
     async def _decided_until(self, sequence: int) -> None:
         if sequence != self._noted:
-            await self._ledger.call(self._ledger.ledger.writer.set_cursor, DECIDED_UNTIL, sequence)
+            await self._ledger.call(self._ledger.writer.set_cursor, DECIDED_UNTIL, sequence)
             self._noted = sequence

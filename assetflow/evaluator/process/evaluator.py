@@ -13,18 +13,26 @@ from assetflow.core.time.timetables import Tick
 from assetflow.core.values.consumers import Consumer
 from assetflow.evaluator.consumers.announcements import FreshnessTeller
 from assetflow.evaluator.consumers.clock import Clock
+from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.consumers.timers import Timers
 from assetflow.evaluator.health import Health, keep_going, one_reason
-from assetflow.evaluator.incoming.catch_up import OLDER, CatchUp, Sweeps
+from assetflow.evaluator.incoming.catch_up import OLDER, UPDATES, CatchUp, Sweeps
 from assetflow.evaluator.incoming.inbox import Inbox
-from assetflow.evaluator.ports import ConsumerRegistry, Launch, Ledger, Prefect
-from assetflow.evaluator.process.leadership import HeldUpWriter
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.evaluator.process.binding import Binding
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.evaluator.process.rebuild import Rebuild
-from assetflow.evaluator.runs.launch import Launcher
+from assetflow.evaluator.process.status import HeldUpWriter
+from assetflow.evaluator.runs.launch import Launch, Launcher
 from assetflow.evaluator.runs.notes import Announcer, NoteWriter
 from assetflow.evaluator.runs.watch import RunWatch
 from assetflow.listeners import RunCreated
+from assetflow.prefect_io.flow_runs import FlowRuns, TimeRuns
+from assetflow.prefect_io.logs import ArtifactLog, EventLog
+from assetflow.prefect_io.open_runs import OpenRuns, run_change
+from assetflow.prefect_io.rest import PrefectApi, patiently
+from assetflow.prefect_io.run_notes import RunNotes
+from assetflow.prefect_io.websocket import subscribe
 from assetflow.settings import get_settings
 
 SETTLE_EVERY = 0.02
@@ -64,7 +72,7 @@ class Evaluator:
     """An evaluator of one ledger and one Prefect; `process/composition.py` opens it.
 
     Parameters:
-        ledger_id: the id of the ledger to which Prefect is bound.
+        binding: the bond between the ledger and Prefect.
         listeners: calls the users' listeners.
         rebuild: adopts the decisions of an earlier ledger, if this one is being rebuilt.
         floor: the beginning of the ledger; older updates are not recorded.
@@ -72,36 +80,34 @@ class Evaluator:
 
     def __init__(
         self,
-        ledger_id: UUID,
-        ledger: Ledger,
-        prefect: Prefect,
-        registry: ConsumerRegistry,
+        ledger: LedgerThread,
+        api: PrefectApi,
+        binding: Binding,
         listeners: ListenerThread,
         rebuild: Rebuild,
         floor: datetime,
         options: Options,
     ) -> None:
-        self.ledger_id = ledger_id
-        self.api_url = prefect.url
+        self.ledger_id = ledger.ledger.id
+        self.api_url = api.url
         self.health = health = options.health
-        self.registry = registry
         self._ledger = ledger
-        self._prefect = prefect
+        self._api = api
+        self._binding = binding
         self._listeners = listeners
         self._rebuild = rebuild
         self._options = options
-        self._announcer = Announcer(prefect.events, prefect.decision_event)
-        self.launcher = Launcher(ledger, prefect.runs, prefect.artifacts, health, self._launched)
-        self.notes = NoteWriter(ledger, prefect.notes, health, self.launcher.at_rest)
+        runs, events, artifacts = FlowRuns(api), EventLog(api), ArtifactLog(api)
+        self.registry = Registry(api, ledger)
+        self._announcer = Announcer(events)
+        self.launcher = Launcher(ledger, runs, artifacts, health, self._launched)
+        self.notes = NoteWriter(ledger, RunNotes(api, options.ui_url), health, self.launcher.at_rest)
         self.inbox = Inbox(ledger, health, utc_now, self._recorded, self._want_sweep)
-        self.catch_up = CatchUp(
-            prefect.artifacts, prefect.events, self.inbox, ledger, health, utc_now, floor, options.sweeps
-        )
-        self.freshness = FreshnessTeller(ledger, prefect.events, prefect.freshness_event, health, utc_now)
+        self.catch_up = CatchUp(artifacts, events, self.inbox, ledger, health, utc_now, floor, options.sweeps)
+        self.freshness = FreshnessTeller(ledger, events, health, utc_now)
         self.clock = Clock(
             ledger,
-            prefect.events,
-            prefect.deadline_event,
+            events,
             self._read_until,
             self._want_sweep,
             health,
@@ -110,10 +116,10 @@ class Evaluator:
             self.freshness.wake,
             timedelta(seconds=get_settings().settle),
         )
-        self.timers = Timers(ledger, prefect.time_runs, registry.inherited, health, utc_now, self._time_run_created)
-        self.run_watch = RunWatch(
-            ledger, prefect.runs, prefect.open_runs, health, self.launcher.wake, self.catch_up.read_on, utc_now
-        )
+        inherited, created = self.registry.inherited, self._time_run_created
+        self.timers = Timers(ledger, TimeRuns(api, runs), inherited, health, utc_now, created)
+        ended, read_on = self.launcher.wake, self.catch_up.read_on
+        self.run_watch = RunWatch(ledger, runs, OpenRuns(api), health, ended, read_on, utc_now)
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
         """Evaluate until cancelled.
@@ -143,7 +149,7 @@ class Evaluator:
         """
         sweep = partial(self.catch_up.sweep, self._options.sweeps.overlap)
         for step in (self.registry.sync, self.timers.settled, sweep, self.clock.look):
-            await self._prefect.patiently(step)
+            await patiently(step)
         while not await self._is_idle():  # noqa: ASYNC110 (other processes write to the ledger too)
             await asyncio.sleep(SETTLE_EVERY)
 
@@ -153,12 +159,14 @@ class Evaluator:
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
-        await self._prefect.patiently(self.catch_up.full_sweep)
+        await patiently(self.catch_up.full_sweep)
         await self.settled()
 
     async def _is_idle(self) -> bool:
-        idle = self.inbox.is_idle and self.launcher.is_idle and not await self._ledger.waiting(1)
-        return idle and not await self._ledger.without_note(1)
+        decisions = self._ledger.reader.decisions
+        idle = self.inbox.is_idle and self.launcher.is_idle
+        idle = idle and not await self._ledger.call(decisions.waiting, limit=1)
+        return idle and not await self._ledger.call(decisions.without_note, limit=1)
 
     async def _start(self) -> None:
         """Read the deployments, then the missed updates: an update only reaches consumers that are known.
@@ -211,7 +219,7 @@ class Evaluator:
                 self._listeners.wake()
 
     async def _listen_for_updates(self) -> None:
-        async with self._prefect.new_updates() as events:
+        async with subscribe(self._api.connect_url, names=UPDATES) as events:
             self.health.up("listening for updates")
             self.catch_up.want()
             self.launcher.retry_now()
@@ -219,9 +227,9 @@ class Evaluator:
                 self.inbox.hear(event)
 
     async def _listen_for_runs(self) -> None:
-        async with self._prefect.run_changes() as changes:
+        async with subscribe(self._api.connect_url, prefixes=["prefect.flow-run."]) as events:
             self.health.up("listening for runs")
-            await self.run_watch.listen(changes)
+            await self.run_watch.listen(change async for event in events if (change := run_change(event)) is not None)
 
     async def _keep_lease(self) -> None:
         while True:
@@ -231,7 +239,7 @@ class Evaluator:
 
     async def _keep_binding(self) -> None:
         while True:
-            await self._prefect.check_binding()
+            await self._binding.check()
             self.health.up("binding")
             await asyncio.sleep(self._options.binding_every)
 

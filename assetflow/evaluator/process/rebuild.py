@@ -11,9 +11,10 @@ from datetime import datetime, timedelta
 from assetflow.core.rules.adoption import Decided
 from assetflow.evaluator.health import logger
 from assetflow.evaluator.incoming.catch_up import Sweeps
-from assetflow.evaluator.ports import PastDecisions
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.process.prune import CURSOR as PRUNED
+from assetflow.prefect_io.open_runs import past_decisions
+from assetflow.prefect_io.rest import PrefectApi
 
 # The cursor that holds the start of a rebuild until it is done, so that the next process goes on with it.
 CURSOR = "rebuild"
@@ -26,16 +27,12 @@ ENOUGH = 100
 
 
 class Rebuild:
-    """The steps before and after the first sweep of a ledger that lacks decisions. For other ledgers they do nothing.
+    """The steps before and after the first sweep of a ledger that lacks decisions; for others they do nothing."""
 
-    Parameters:
-        past_decisions: returns readings of the decisions whose runs were created since a time, each newest first. A
-            decision may be in several, and older ones may be among them.
-    """
-
-    def __init__(self, ledger: LedgerThread, past_decisions: PastDecisions) -> None:
+    def __init__(self, ledger: LedgerThread, api: PrefectApi) -> None:
         self._ledger = ledger
-        self._past_decisions = past_decisions
+        self._reader, self._writer = ledger.reader, ledger.writer
+        self._api = api
         self._newest: datetime | None = None
 
     async def plan(self, since: datetime) -> None:
@@ -44,7 +41,7 @@ class Rebuild:
         Raises:
             LedgerError
         """
-        if not await self._ledger.has_events():
+        if not (await self._ledger.call(self._reader.status)).last_event:
             await self._ledger.set_cursor(CURSOR, since)
 
     async def begin(self) -> None:
@@ -58,9 +55,9 @@ class Rebuild:
             since = await self._lacking_since()
         if since is None:
             return
-        decided = {each.id: each for found in self._past_decisions(since - CLOCKS) async for each in found}
+        decided = {each.id: each for found in past_decisions(self._api, since - CLOCKS) async for each in found}
         self._newest = max((each.launched for each in decided.values()), default=None)
-        lacking = await self._ledger.begin_adoption(list(decided.values()))
+        lacking = await self._ledger.call(self._writer.events.begin_adoption, list(decided.values()))
         logger.info("rebuilding: %d decisions that this ledger does not know have their runs in Prefect", lacking)
 
     async def finish(self) -> None:
@@ -71,7 +68,7 @@ class Rebuild:
         """
         if await self._ledger.cursor(CURSOR) is None:
             return
-        await self._ledger.end_adoption()
+        await self._ledger.call(self._writer.events.end_adoption, self._ledger.now())
         if self._newest is not None:
             # Decisions whose updates are gone stay unknown; they must not cause another rebuild.
             await self._ledger.set_cursor(ADOPTED, self._newest)
@@ -84,7 +81,8 @@ class Rebuild:
         Such a ledger is an older one that was restored, or another ledger decided meanwhile. Then also set the cursors
         back by the full overlap, because the updates of those decisions may have occurred long before them.
         """
-        known_until = await self._ledger.newest_decision() or self._ledger.ledger.created
+        last_made = await self._ledger.call(self._reader.decisions.last_made, self._ledger.now())
+        known_until = last_made or self._ledger.ledger.created
         since = max(known_until - CLOCKS, *await self._harmless_gaps())
         unknown = await self._unknown(since)
         if unknown is None:
@@ -113,13 +111,13 @@ class Rebuild:
 
     async def _unknown(self, since: datetime) -> Decided | None:
         """Return the newest decision that has a run and is not in the ledger; `None` if the newest ones are."""
-        found = [await self._newest_unknown(reading, since) for reading in self._past_decisions(since)]
+        found = [await self._newest_unknown(reading, since) for reading in past_decisions(self._api, since)]
         return max(filter(None, found), key=lambda each: each.launched, default=None)
 
     async def _newest_unknown(self, reading: AsyncIterator[Decided], since: datetime) -> Decided | None:
         checked = 0
         async for decided in reading:
-            if decided.launched > since and not await self._ledger.knows_decision(decided.id):
+            if decided.launched > since and not await self._ledger.call(self._reader.decisions.known, [decided.id]):
                 return decided
             checked += 1
             if checked == ENOUGH:

@@ -5,19 +5,23 @@ It asks the ledger and Prefect, not the evaluator, which may be dead.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
+from typing import Any, cast
 from uuid import UUID
 
 from assetflow.core.explain import NotStarted, not_started_words
-from assetflow.core.values.words import count
+from assetflow.core.values.words import count, iso
 from assetflow.errors import AssetflowError
+from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming.catch_up import AHEAD, UPDATES, Sweeps
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.liveness import downtime, failing_words, is_silent, not_watching
-from assetflow.evaluator.process.leadership import HeldUp, held_up
 from assetflow.ledger.lease import Evaluators
+from assetflow.ledger.read.judging import HELD_UP
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import NO_WATCHERS, ConsumerFilter, WatchingStatus
 from assetflow.prefect_io.answers import unreadable
@@ -33,6 +37,50 @@ MOST = 1_000
 MOST_RUNS = 200
 
 OpenPrefect = Callable[[], AbstractAsyncContextManager[PrefectApi]]
+
+STORE_EVERY = 2.0
+
+
+@dataclass(frozen=True)
+class HeldUp:
+    """Something that the evaluator cannot do now, since when, and why."""
+
+    name: str
+    since: datetime
+    reason: str
+
+
+class HeldUpWriter:
+    """Writes to the ledger what the evaluator cannot do, whenever that changes."""
+
+    def __init__(self, ledger: LedgerThread, health: Health) -> None:
+        self._ledger = ledger
+        self._health = health
+
+    async def run(self) -> None:
+        """Write until cancelled. Replace first what an earlier evaluator wrote.
+
+        Raises:
+            LedgerError: call it again.
+        """
+        written: list[dict[str, Any]] | None = None
+        while True:
+            self._health.up("reporting what is held up")
+            now = [asdict(each) | {"since": iso(each.since)} for each in self._found()]
+            if now != written:
+                await self._ledger.call(self._ledger.writer.set_cursor, HELD_UP, now)
+                written = now
+            await asyncio.sleep(STORE_EVERY)
+
+    def _found(self) -> list[HeldUp]:
+        since = self._health.since
+        return [HeldUp(name, since[name], reason) for name, reason in self._health.troubles.items()]
+
+
+def held_up(reader: Reader) -> list[HeldUp]:
+    """Return what the evaluator could not do when it last wrote to the ledger."""
+    kept = cast("list[dict[str, str]]", reader.cursor(HELD_UP) or [])
+    return [HeldUp(each["name"], datetime.fromisoformat(each["since"]), each["reason"]) for each in kept]
 
 
 @dataclass(frozen=True)

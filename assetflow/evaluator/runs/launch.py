@@ -14,7 +14,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,13 +23,18 @@ from uuid import UUID
 
 from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
 
-from assetflow.core.values.consumers import Decision
+from assetflow.core.freshness.records import Asked
+from assetflow.core.values.consumers import Automation, Decision
 from assetflow.core.values.words import shown
 from assetflow.core.wire import RunContext, events_to_text
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.evaluator.health import ENDS_ALL, REASONS_LOGGED, Backoff, Health, heard
-from assetflow.evaluator.ports import EvaluatorLedger, Launch, RecordingLog, RunMaker
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.ledger.read.reader import Reader
+from assetflow.prefect_io.automation_text import shown_by
+from assetflow.prefect_io.flow_runs import FlowRuns
+from assetflow.prefect_io.logs import ArtifactLog
 from assetflow.tracing import current_traceparent, span
 
 logger = logging.getLogger("assetflow.evaluator")
@@ -63,6 +68,20 @@ _LAUNCH_SECONDS = Histogram(
 )
 
 
+@dataclass(frozen=True)
+class Launch:
+    """A decision without a run, the name of its consumer, and the automation that shows the consumer's schedule.
+
+    Attributes:
+        asked: what an Eager or Lazy flow is asked for; `None` for other decisions.
+    """
+
+    decision: Decision
+    consumer: str
+    automation: Automation | None = None
+    asked: Asked | None = None
+
+
 @dataclass
 class _Attempts:
     """The attempts to launch the oldest decision of a consumer.
@@ -92,13 +111,14 @@ class Launcher:
 
     def __init__(
         self,
-        ledger: EvaluatorLedger,
-        runs: RunMaker,
-        artifacts: RecordingLog,
+        ledger: LedgerThread,
+        runs: FlowRuns,
+        artifacts: ArtifactLog,
         health: Health,
         on_launched: Callable[[Launch, UUID], None],
     ) -> None:
         self._ledger = ledger
+        self._writer = ledger.writer.decisions
         self._runs = runs
         self._artifacts = artifacts
         self._health = health
@@ -171,7 +191,7 @@ class Launcher:
         now = time.monotonic()
         pausing = {consumer for consumer, attempts in self._attempts.items() if now < attempts.due}
         besides = pausing | self._under_way.keys()
-        launch = next(iter(await self._ledger.waiting(1, list(besides))), None)
+        launch = await self._ledger.call(next_launch, self._ledger.reader, besides)
         if launch is None:
             # A user has given up the other decisions that had failed attempts.
             self._attempts = {each: attempts for each, attempts in self._attempts.items() if each in besides}
@@ -218,7 +238,7 @@ class Launcher:
             await self._give_up(launch, shown(error))
             return
         reach("between-launch-and-mark")
-        await self._ledger.launched(decision.id, run)
+        await self._ledger.call(self._writer.launched, decision.id, run, self._ledger.now())
         reach("between-mark-and-announcement")
         _LAUNCH_SECONDS.observe((datetime.now(UTC) - decision.made).total_seconds())
         about |= {"flow_run": str(run)}
@@ -271,7 +291,7 @@ class Launcher:
                 self._attempts.pop(consumer, None)
                 return
             if is_reported:
-                await self._ledger.attempt_failed(decision, reason)
+                await self._ledger.call(self._writer.attempt_failed, decision, reason)
         attempts.due = time.monotonic() + self._pause(attempts)
 
     def _log(self, launch: Launch, attempts: _Attempts, error: Exception, reason: str) -> None:
@@ -292,9 +312,21 @@ class Launcher:
 
     async def _give_up(self, launch: Launch, reason: str) -> None:
         decision = launch.decision.id
-        await self._ledger.undeliverable(decision, reason)
+        now, late = self._ledger.now(), self._ledger.is_late
+        await self._ledger.call(self._writer.undeliverable, decision, reason, now, late=late)
         about = {"consumer": launch.consumer, "decision": str(decision)}
         logger.error("%s: no run for decision %s: %s", launch.consumer, decision, reason, extra=about)
+
+
+def next_launch(reader: Reader, besides: Collection[int] = ()) -> Launch | None:
+    """Return the oldest decision without a run, except those of the consumers in `besides`; `None` if there is none."""
+    for each, events in reader.decisions.waiting(limit=1, besides=besides):
+        consumer = reader.consumers.named(each.consumer_name)
+        automation = shown_by(each.automation_id, None if consumer is None else consumer.consumer)
+        return Launch(
+            each.with_events(events), each.consumer_name, automation, reader.decisions.asked([each]).get(each.id)
+        )
+    return None
 
 
 def _traces(decision: Decision) -> list[str]:

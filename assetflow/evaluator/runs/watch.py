@@ -8,13 +8,16 @@ until its end is asked for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
-from assetflow.core.rules.runs import RunChange, RunEnd
+from assetflow.core.rules.runs import RunChange, RunEnd, RunGoingOn
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.ports import EvaluatorLedger, RunMaker, RunsGoingOn
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.prefect_io.flow_runs import FlowRuns
+from assetflow.prefect_io.open_runs import OpenRuns
 
 ASK_EVERY = 5.0
 ASKED_AT_ONCE = 50
@@ -39,9 +42,9 @@ class RunWatch:
 
     def __init__(
         self,
-        ledger: EvaluatorLedger,
-        runs: RunMaker,
-        open_runs: RunsGoingOn,
+        ledger: LedgerThread,
+        runs: FlowRuns,
+        open_runs: OpenRuns,
         health: Health,
         on_ended: Callable[[], None],
         read_logs: Callable[[], Awaitable[None]],
@@ -49,6 +52,7 @@ class RunWatch:
         ask_every: float = ASK_EVERY,
     ) -> None:
         self._ledger = ledger
+        self._reader, self._writer = ledger.reader, ledger.writer
         self._runs = runs
         self._open_runs = open_runs
         self._health = health
@@ -97,12 +101,12 @@ class RunWatch:
         began, heard = self._now(), await self._ledger.cursor(CURSOR)
         since = None if self._hears or heard is None else min(heard, began) - OVERLAP
         async for states in self._open_runs.states(since):
-            await self._ledger.retried(states)
+            await self._retried(states)
         await self._ledger.set_cursor(CURSOR, began)
-        if await self._ledger.compares():
+        if await self._compares():
             async for run in self._open_runs.all():
-                if await self._ledger.compares(run.deployment):
-                    await self._ledger.goes_on(run)
+                if await self._compares(run.deployment):
+                    await self._goes_on(run)
 
     async def follow(self, change: RunChange) -> None:
         """Record that a run goes on, or has ended.
@@ -111,10 +115,10 @@ class RunWatch:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
         if change.retried is not None:
-            await self._ledger.retried({change.run: change.retried}, change.retried)
+            await self._retried({change.run: change.retried}, change.retried)
         if change.end is not None:
             await self.end(change.run, change.end)
-        elif change.deployment is not None and await self._ledger.compares(change.deployment):
+        elif change.deployment is not None and await self._compares(change.deployment):
             await self._note(change)
 
     async def end(self, run: UUID, end: RunEnd) -> None:
@@ -123,30 +127,88 @@ class RunWatch:
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
-        if await self._ledger.is_compared(run):
+        if await self._ledger.call(self._reader.decisions.is_compared, run):
             await self._read_logs()
             end = await self._with_start(run, end)
-        if await self._ledger.ended(run, end):
+        if await self._ended(run, end):
             self._on_ended()
 
     async def _note(self, change: RunChange) -> None:
         """Record that a run goes on, and when it started. Prefect tells more of a run that the ledger does not know."""
-        if await self._ledger.knows_run(change.run):
+        if await self._knows(change.run):
             if change.began is not None:
-                await self._ledger.began(change.run, change.began)
+                await self._began(change.run, change.began)
         elif (found := await self._open_runs.find(change.run)) is not None:
-            await self._ledger.goes_on(found)
+            await self._goes_on(found)
 
     async def _with_start(self, run: UUID, end: RunEnd) -> RunEnd:
         """Return the end of a run with its start, unless the ledger has heard of that. Prefect may not have sent it."""
-        if end.began is not None or not await self._ledger.lacks_start(run):
+        if end.began is not None or not await self._lacks_start(run):
             return end
         return end._replace(began=await self._open_runs.began(run))
 
     async def _next_runs(self) -> list[UUID]:
         """Return the runs to ask for next: each in turn, however many go on."""
-        runs = list(await self._ledger.running(ASKED_AT_ONCE, self._asked_last))
+        runs = await self._running(self._asked_last)
         if not runs and self._asked_last is not None:
-            runs = list(await self._ledger.running(ASKED_AT_ONCE))
+            runs = await self._running(None)
         self._asked_last = runs[-1] if len(runs) == ASKED_AT_ONCE else None
         return runs
+
+    # The ledger
+
+    async def _running(self, after: UUID | None) -> list[UUID]:
+        """Return runs that go on as far as the ledger knows, in the order of their ids: of decisions, and others."""
+        decided = await self._ledger.call(self._reader.decisions.open_runs, ASKED_AT_ONCE, after)
+        others = await self._ledger.call(self._reader.freshness.other_runs, ASKED_AT_ONCE, after)
+        return sorted([*decided, *others])[:ASKED_AT_ONCE]
+
+    async def _compares(self, deployment: UUID | None = None) -> bool:
+        """Return True if what the flow of a deployment reads and makes is compared; by default, if anything is."""
+        return await self._ledger.call(self._reader.freshness.compares, deployment)
+
+    async def _knows(self, run: UUID) -> bool:
+        return await self._ledger.call(self._reader.freshness.knows_run, run)
+
+    async def _lacks_start(self, run: UUID) -> bool:
+        return await self._ledger.call(self._reader.freshness.lacks_start, run)
+
+    async def _goes_on(self, run: RunGoingOn) -> None:
+        """Record that a run goes on whose outputs are compared, whoever started it, and when it began. Contract 8.6."""
+        if run.decision is None and not await self._knows(run.run):
+            asked = run._replace(asked=self._ledger.by_ledger(run.asked))
+            await self._ledger.call(self._writer.runs.goes_on, asked, self._ledger.now())
+        if run.began is not None:
+            await self._began(run.run, run.began)
+
+    async def _began(self, run: UUID, at: datetime) -> None:
+        """Record when a run started that the ledger knows. Contract 8.6."""
+        if await self._lacks_start(run):
+            await self._ledger.call(self._writer.runs.began, run, self._ledger.by_ledger(at), self._ledger.now())
+
+    async def _ended(self, run: UUID, end: RunEnd) -> bool:
+        """Record that a run has ended. Return False if the ledger does not know it, or its end is known already."""
+        now, moved = self._ledger.now(), end._replace(at=self._moved(end.at), began=self._moved(end.began))
+        ended = partial(self._writer.decisions.ended, flow_run_id=run, outcome=moved.outcome, late=self._ledger.is_late)
+        if (
+            await self._ledger.call(ended, moved.state, now, at=moved.at, began=moved.began, state_at=end.at)
+            is not None
+        ):
+            return True
+        return await self._ledger.call(self._writer.runs.ended, run, moved, now, end.at) is not None
+
+    async def _retried(self, states: Mapping[UUID, datetime], at: datetime | None = None) -> None:
+        """Record which runs go on again that had ended as far as the ledger knows. Contract 4.7.
+
+        Parameters:
+            states: the time of the newest state of each run.
+            at: when they left their final state, if Prefect tells.
+        """
+        now, late, left = self._ledger.now(), self._ledger.is_late, self._moved(at)
+        for run in await self._ledger.call(self._reader.decisions.ended, states):
+            given = (run, states[run], now)
+            if not await self._ledger.call(self._writer.decisions.retried, *given, late=late, at=left):
+                await self._ledger.call(self._writer.runs.retried, *given, left)
+
+    def _moved(self, moment: datetime | None) -> datetime | None:
+        return None if moment is None else self._ledger.by_ledger(moment)

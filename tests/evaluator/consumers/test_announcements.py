@@ -16,8 +16,9 @@ from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.announcements import POSTED_AGAIN, TOLD_AT_ONCE, FreshnessTeller
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.ports import UpdateLog
-from tests.evaluator.fakes import START, Clock
+from assetflow.prefect_io.logs import EventLog
+from tests.evaluator.fakes import Clock
+from tests.evaluator.ledgers import START, LedgerHere
 
 CHANGE = PolicyChange("s3://lake/board", "fail", START, None, FreshnessPolicy(timedelta(hours=1)))
 
@@ -25,17 +26,16 @@ CHANGE = PolicyChange("s3://lake/board", "fail", START, None, FreshnessPolicy(ti
 class Outbox:
     """The ledger's outbox, in memory."""
 
-    def __init__(self, clock: Clock) -> None:
-        self.clock = clock
+    def __init__(self) -> None:
         self.changes = {1: StateChange(1, CHANGE)}
 
-    async def freshness_to_tell(self, limit: int) -> Sequence[StateChange]:
+    def to_tell(self, limit: int) -> Sequence[StateChange]:
         return list(self.changes.values())[:limit]
 
-    async def freshness_posted(self, numbers: Sequence[int]) -> None:
-        self.changes |= {each: replace(self.changes[each], posted=self.clock.now) for each in numbers}
+    def posted(self, numbers: Sequence[int], now: datetime) -> None:
+        self.changes |= {each: replace(self.changes[each], posted=now) for each in numbers}
 
-    async def freshness_stored(self, numbers: Sequence[int]) -> None:
+    def stored(self, numbers: Sequence[int], now: datetime) -> None:  # noqa: ARG002
         for each in numbers:
             del self.changes[each]
 
@@ -59,21 +59,19 @@ class Log:
 
 
 class Teller:
-    def __init__(self) -> None:
+    def __init__(self, ledger: LedgerHere) -> None:
         self.clock, self.log = Clock(), Log()
-        self.outbox = Outbox(self.clock)
+        self.ledger, self.outbox = ledger, Outbox()
+        self.ledger.writer.freshness = cast(Any, self.outbox)
 
     async def look(self) -> int:
         """Look once, as a new process would."""
-        events = cast(UpdateLog, self.log)
-        return await FreshnessTeller(
-            self.outbox, events, lambda told: {"id": str(told.id)}, Health(), self.clock
-        ).look()
+        return await FreshnessTeller(self.ledger, cast(EventLog, self.log), Health(), self.clock).look()
 
 
 @pytest.fixture
-def teller() -> Teller:
-    return Teller()
+def teller(ledger: LedgerHere) -> Teller:
+    return Teller(ledger)
 
 
 async def test_8_13_an_event_is_posted_once_and_marked_when_the_log_has_it(teller: Teller) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -12,15 +12,15 @@ import pytest
 from assetflow.core.values.consumers import MissedDeadline
 from assetflow.evaluator.consumers.clock import POSTED_AGAIN, Clock
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.ports import TimePassed
 from assetflow.ledger.records import MissedDeadlineRecord
-from assetflow.prefect_io.own_events import deadline_missed
-from tests.evaluator.fakes import START, FakeLogs
+from assetflow.ledger.write.clock import TimePassed
 from tests.evaluator.fakes import Clock as Now
+from tests.evaluator.fakes import FakeLogs
+from tests.evaluator.ledgers import START, LedgerHere
 
 
 class Deadlines:
-    """A ledger with missed deadlines that are not announced yet."""
+    """The deadlines of a ledger that were missed and are not announced yet."""
 
     def __init__(self, *numbers: int) -> None:
         self.waiting = [
@@ -30,13 +30,13 @@ class Deadlines:
             for number in numbers
         ]
 
-    async def let_time_pass(self, until: datetime) -> TimePassed:  # noqa: ARG002
-        return TimePassed(0, None)
+    def run(self, until: datetime, now: datetime) -> TimePassed:  # noqa: ARG002
+        return TimePassed([], None)
 
-    async def missed_deadlines(self, limit: int) -> Sequence[MissedDeadlineRecord]:
+    def to_announce(self, limit: int) -> Sequence[MissedDeadlineRecord]:
         return self.waiting[:limit]
 
-    async def deadlines_announced(self, numbers: Sequence[int]) -> None:
+    def announced(self, numbers: Sequence[int], now: datetime) -> None:  # noqa: ARG002
         self.waiting = [each for each in self.waiting if each.number not in numbers]
 
 
@@ -59,8 +59,10 @@ def keys(events: Collection[Mapping[str, Any]]) -> list[str]:
 
 
 class Running:
-    def __init__(self, *numbers: int) -> None:
-        self.ledger = Deadlines(*numbers)
+    def __init__(self, ledger: LedgerHere, *numbers: int) -> None:
+        self.ledger = ledger
+        self.deadlines = Deadlines(*numbers)
+        self.ledger.writer.clock = cast(Any, self.deadlines)
         self.log = Log()
         self.now = Now()
         self.clock = self.new_clock()
@@ -69,7 +71,6 @@ class Running:
         return Clock(
             self.ledger,
             self.log,
-            deadline_missed,
             self.now,
             lambda: None,
             Health(),
@@ -80,26 +81,28 @@ class Running:
         )
 
 
-async def test_a_missed_deadline_is_posted_until_the_log_of_prefect_has_it(caplog: pytest.LogCaptureFixture) -> None:
-    running = Running(1, 2)
+async def test_a_missed_deadline_is_posted_until_the_log_of_prefect_has_it(
+    ledger: LedgerHere, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = Running(ledger, 1, 2)
     for _ in range(2):
         await running.clock.look()
     assert keys(running.log.published) == ["1", "2"]
-    assert len(running.ledger.waiting) == 2
+    assert len(running.deadlines.waiting) == 2
     # Prefect has lost them.
     running.now.now += POSTED_AGAIN + timedelta(seconds=1)
     await running.clock.look()
     assert keys(running.log.published) == ["1", "2"] * 2
     running.log.store()
     await running.clock.look()
-    assert running.ledger.waiting == []
+    assert running.deadlines.waiting == []
     assert caplog.text.count("missed the deadline") == 2
 
 
-async def test_the_next_evaluator_does_not_post_what_the_log_has() -> None:
-    running = Running(1)
+async def test_the_next_evaluator_does_not_post_what_the_log_has(ledger: LedgerHere) -> None:
+    running = Running(ledger, 1)
     await running.clock.look()
     running.log.store()
     await running.new_clock().look()
     assert len(running.log.published) == 1
-    assert running.ledger.waiting == []
+    assert running.deadlines.waiting == []

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -14,56 +12,42 @@ from assetflow.core.rules.timers import Lead, tick_id
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Tick
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Consumer
-from assetflow.core.values.schedule_values import AssetOrTimeSchedule, to_schedule
-from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.schedule_values import AssetOrTimeSchedule
 from assetflow.errors import PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.consumers import timers as timers_module
 from assetflow.evaluator.consumers.timers import Timers
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.ports import TimedConsumer
 from assetflow.ledger.records import TimerRecord
-from tests.evaluator.fakes import START, Clock
+from assetflow.prefect_io.flow_runs import TimeRuns
+from tests.evaluator.fakes import Clock
+from tests.evaluator.ledgers import START, LedgerHere
+from tests.ledger.making import declared
 
 HOURLY = CronTriggerTimetable("0 * * * *")
 LEAD = Lead(within=timedelta(hours=3), at_least=2, at_most=5)
 
 
-class MemoryTimers:
-    """The timers of a ledger in memory, which outlive the evaluators of a test."""
+class TimedLedger:
+    """The consumers and their timers in a ledger, which outlives the evaluators of a test."""
 
-    def __init__(self) -> None:
-        self.deployed: dict[int, Consumer] = {}
-        self.kept: dict[int, TimerRecord] = {}
-        self._last = 0
+    def __init__(self, here: LedgerHere) -> None:
+        self.here = here
 
-    def deploy(self, schedule: object, deployment: UUID | None = None) -> Consumer:
-        self._last += 1
-        options = ConsumerOptions(to_schedule(schedule))
-        consumer = Consumer(self._last, f"flow/d{self._last}", deployment or uuid4(), options)
-        self.deployed[self._last] = consumer
-        return consumer
+    def deploy(self, schedule: object) -> Consumer:
+        return self.here.deploy(f"flow/{uuid4()}", schedule)
 
-    def change(self, consumer: Consumer, **changes: Any) -> None:
-        self.deployed[consumer.id] = replace(self.deployed[consumer.id], **changes)
+    def switch(self, consumer: Consumer, **switches: bool) -> None:
+        self.here.writer.consumers.switch(consumer.id, **switches, now=self.here.now())
 
     def reschedule(self, consumer: Consumer, schedule: object) -> None:
-        self.change(consumer, options=ConsumerOptions(to_schedule(schedule)))
+        self.here.writer.consumers.change(consumer.id, declared(schedule), self.here.now())
 
-    async def timed_consumers(self) -> Sequence[TimedConsumer]:
-        return [TimedConsumer(each) for each in self.deployed.values() if each.schedule.has_times]
-
-    async def timers(self) -> Sequence[TimerRecord]:
-        return list(self.kept.values())
-
-    async def keep_timers(self, timers: Sequence[TimerRecord]) -> None:
-        self.kept |= {each.consumer: each for each in timers}
-
-    async def drop_timers(self, consumers: Sequence[int]) -> None:
-        for number in consumers:
-            del self.kept[number]
+    @property
+    def timers(self) -> dict[int, TimerRecord]:
+        return {each.consumer: each for each in self.here.reader.consumers.timers()}
 
 
-class MemoryRuns:
+class MemoryRuns(TimeRuns):
     """Prefect's flow runs by idempotency key; only upcoming ones are withdrawn."""
 
     def __init__(self, clock: Clock) -> None:
@@ -110,10 +94,11 @@ class MemoryRuns:
 class Works:
     """The timers of an evaluator, on a ledger and a Prefect in memory."""
 
-    def __init__(self) -> None:
+    def __init__(self, ledger: LedgerHere) -> None:
         self.clock = Clock()
         self.clock.now = START + timedelta(minutes=30)
-        self.ledger = MemoryTimers()
+        ledger.now = self.clock
+        self.ledger = TimedLedger(ledger)
         self.runs = MemoryRuns(self.clock)
         self.health = Health()
         self.inherited: dict[UUID, str] = {}
@@ -123,7 +108,7 @@ class Works:
     def restart(self) -> None:
         """Start another evaluator on the same ledger."""
         self.timers = Timers(
-            self.ledger,
+            self.ledger.here,
             self.runs,
             lambda deployment: self.inherited.get(deployment, ""),
             self.health,
@@ -141,8 +126,8 @@ class Works:
 
 
 @pytest.fixture
-def works() -> Works:
-    return Works()
+def works(ledger: LedgerHere) -> Works:
+    return Works(ledger)
 
 
 async def test_runs_are_created_ahead_and_topped_up(works: Works) -> None:
@@ -168,7 +153,7 @@ async def test_a_timetable_without_times_has_no_runs(works: Works) -> None:
     works.ledger.deploy(Asset("a"))
     works.ledger.deploy(PartitionedAtRuntime())
     await works.look()
-    assert works.runs.made == works.ledger.kept == {}
+    assert works.runs.made == works.ledger.timers == {}
 
 
 async def test_a_time_equal_to_that_of_the_deploy_has_a_run(works: Works) -> None:
@@ -213,9 +198,9 @@ async def test_a_late_run_is_skipped_when_its_next_time_comes(works: Works) -> N
 async def test_after_a_hold_only_the_latest_missed_time_runs_if_the_timetable_says_so(works: Works) -> None:
     consumer = works.ledger.deploy(replace(HOURLY, catchup=False))
     await works.look()
-    works.ledger.change(consumer, held=True)
+    works.ledger.switch(consumer, held=True)
     await works.look()
-    works.ledger.change(consumer, held=False)
+    works.ledger.switch(consumer, held=False)
     await works.look(hours=5)
     assert works.runs.of(consumer)[:2] == ["17:00", "18:00"]
 
@@ -244,8 +229,8 @@ async def test_a_long_backlog_is_created_in_portions(works: Works, monkeypatch: 
 async def test_a_crash_after_a_run_was_created_leads_to_no_second_run(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
-    (record,) = works.ledger.kept.values()
-    works.ledger.kept[consumer.id] = replace(record, timer=record.timer.moved(works.clock.now))
+    (record,) = works.ledger.timers.values()
+    works.ledger.here.writer.consumers.keep_timers([replace(record, timer=record.timer.moved(works.clock.now))])
     works.restart()
     await works.look()
     assert works.runs.calls == 6
@@ -255,7 +240,7 @@ async def test_a_crash_after_a_run_was_created_leads_to_no_second_run(works: Wor
 async def test_the_runs_of_a_lost_ledger_are_replaced(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
-    works.ledger.kept.clear()
+    works.ledger.here.writer.consumers.drop_timers([consumer.id])
     works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *"))
     works.restart()
     await works.look()
@@ -265,11 +250,11 @@ async def test_the_runs_of_a_lost_ledger_are_replaced(works: Works) -> None:
 async def test_a_pause_deletes_upcoming_runs_and_its_times_are_skipped(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
-    works.ledger.change(consumer, paused=True)
+    works.ledger.switch(consumer, paused=True)
     await works.look(hours=1)
     assert works.runs.of(consumer) == ["13:00"]
     await works.look(hours=5)
-    works.ledger.change(consumer, paused=False)
+    works.ledger.switch(consumer, paused=False)
     works.restart()
     await works.look()
     assert works.runs.of(consumer) == ["13:00", "19:00", "20:00", "21:00"]
@@ -278,12 +263,12 @@ async def test_a_pause_deletes_upcoming_runs_and_its_times_are_skipped(works: Wo
 async def test_a_hold_deletes_upcoming_runs_and_its_times_run_later(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
-    works.ledger.change(consumer, held=True)
+    works.ledger.switch(consumer, held=True)
     await works.look(hours=1)
     assert works.runs.of(consumer) == ["13:00"]
     works.restart()
     await works.look(hours=2)
-    works.ledger.change(consumer, held=False)
+    works.ledger.switch(consumer, held=False)
     await works.look()
     assert works.runs.of(consumer) == ["13:00", "14:00", "15:00", "16:00", "17:00", "18:00"]
 
@@ -315,15 +300,15 @@ async def test_removing_the_timetable_deletes_the_upcoming_runs(works: Works, re
     await works.look()
     assert works.runs.of(consumer) == []
     assert works.runs.of(other) == ["13:00", "14:00", "15:00"]
-    assert list(works.ledger.kept) == [other.id]
+    assert list(works.ledger.timers) == [other.id]
 
 
 async def test_removing_a_consumer_deletes_its_upcoming_runs(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
-    del works.ledger.deployed[consumer.id]
+    works.ledger.here.writer.consumers.remove(consumer.id, works.clock.now)
     await works.look()
-    assert works.runs.made == works.ledger.kept == {}
+    assert works.runs.made == works.ledger.timers == {}
 
 
 async def test_runs_that_a_redeploy_would_create_differently_are_replaced(works: Works) -> None:
@@ -402,4 +387,4 @@ async def test_the_runs_created_before_a_failure_are_stored(works: Works) -> Non
     await works.look()
     works.runs.fails = [PrefectUnreachable("down")]
     await works.look(hours=1)
-    assert works.ledger.kept[consumer.id].timer.after == datetime(2026, 11, 20, 15, tzinfo=UTC)
+    assert works.ledger.timers[consumer.id].timer.after == datetime(2026, 11, 20, 15, tzinfo=UTC)

@@ -20,12 +20,13 @@ from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
-from tests.evaluator.fakes import START, Clock, FakeLedger, FakeLogs, recording
+from tests.evaluator.fakes import Clock, FakeLogs, recording
+from tests.evaluator.ledgers import START, LedgerHere
 
 
 class Reading:
-    def __init__(self) -> None:
-        self.ledger = FakeLedger()
+    def __init__(self, ledger: LedgerHere) -> None:
+        self.ledger = ledger
         self.logs = FakeLogs()
         self.clock = Clock()
         self.clock.pass_(hours=1)
@@ -58,8 +59,8 @@ class Reading:
 
 
 @pytest.fixture
-async def reading() -> AsyncIterator[Reading]:
-    reading = Reading()
+async def reading(ledger: LedgerHere) -> AsyncIterator[Reading]:
+    reading = Reading(ledger)
     task = asyncio.create_task(reading.inbox.run())
     yield reading
     await cancel(task)
@@ -89,8 +90,8 @@ async def test_updates_from_before_the_ledger_are_not_recorded(reading: Reading)
 
 async def test_the_next_evaluator_continues_where_this_one_stopped(reading: Reading) -> None:
     await reading.catch_up.start()
-    assert reading.ledger.cursors["events"] == START + timedelta(hours=1)
-    reading.ledger.cursors["artifacts"] = START + timedelta(minutes=50)
+    assert reading.ledger.read_until("events") == START + timedelta(hours=1)
+    await reading.ledger.set_cursor("artifacts", START + timedelta(minutes=50))
     await reading.catch_up.start()
     overlap = Sweeps().overlap
     assert reading.logs.asked[-1][0] == START + timedelta(hours=1) - overlap
@@ -117,7 +118,7 @@ async def test_the_cursor_moves_only_when_everything_is_in_the_ledger(reading: R
     reading.posted("a", 1)
     with pytest.raises(PrefectUnreachable):
         await reading.catch_up.start()
-    assert reading.ledger.cursors == {}
+    assert reading.ledger.read_until("artifacts") is reading.ledger.read_until("events") is None
     await reading.catch_up.start()
     assert reading.ledger.uris == ["a"]
 
@@ -125,7 +126,8 @@ async def test_the_cursor_moves_only_when_everything_is_in_the_ledger(reading: R
 async def test_cursors_from_a_clock_that_was_ahead_hide_no_updates(reading: Reading) -> None:
     """The clock of the last evaluator was two hours ahead, and so are its cursors."""
     ahead = reading.clock.now + timedelta(hours=2)
-    reading.ledger.cursors = {"artifacts": ahead, "events": ahead}
+    for name in ("artifacts", "events"):
+        await reading.ledger.set_cursor(name, ahead)
     await reading.catch_up.start()
     reading.clock.pass_(seconds=5)
     reading.posted("posted", 60.05)
@@ -134,7 +136,7 @@ async def test_cursors_from_a_clock_that_was_ahead_hide_no_updates(reading: Read
     assert reading.ledger.uris == ["posted", "task"]
     reading.clock.pass_(seconds=30)
     await reading.catch_up.sweep(Sweeps().overlap)
-    assert reading.ledger.cursors["events"] == reading.clock.now
+    assert reading.ledger.read_until("events") == reading.clock.now
 
 
 async def test_a_ledger_that_was_created_by_a_clock_ahead_records_updates(reading: Reading) -> None:
@@ -169,7 +171,7 @@ async def test_nothing_counts_as_read_that_a_clock_which_was_set_back_has_not_re
     reading.posted("a", 60.05)
     await reading.catch_up.read_on()
     assert reading.ledger.uris == ["a"]
-    assert reading.ledger.read_until == reading.clock.now
+    assert not reading.ledger.is_late
 
 
 async def test_the_next_look_finds_an_event_whose_producer_is_an_hour_behind(reading: Reading) -> None:
@@ -194,8 +196,8 @@ async def test_rule_2_6_an_event_from_before_the_ledger_that_comes_later_is_refu
         await reading.catch_up.late_events()
         await reading.inbox.settled()
     assert reading.ledger.uris == []
-    first, last = reading.ledger.refused
-    assert last.event == late
+    last, first = reading.ledger.reader.events.refused()
+    assert last.payload == late
     assert f"it occurred at {late['occurred']}, before this ledger began" in first.reason
 
 
@@ -242,8 +244,8 @@ async def test_a_long_backlog_is_handed_over_in_slices(reading: Reading, monkeyp
     await reading.inbox.settled()
     assert reading.ledger.uris == [f"a{number}" for number in range(42)]
     assert max(len(batch) for batch in reading.ledger.batches) <= 10
-    assert reading.ledger.cursors["events"] == START + timedelta(minutes=39)
-    assert reading.ledger.cursors["artifacts"] == START + timedelta(minutes=39)
+    assert reading.ledger.read_until("events") == START + timedelta(minutes=39)
+    assert reading.ledger.read_until("artifacts") == START + timedelta(minutes=39)
     reading.logs.asked.clear()
     await reading.new_catch_up().start()
     assert reading.ledger.uris == [f"a{number}" for number in range(55)]

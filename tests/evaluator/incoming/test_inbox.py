@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import pytest
 
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import Recording
+from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.core.values.posted_events import kept_payload
 from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
 from assetflow.evaluator import health
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming import inbox as inbox_module
 from assetflow.evaluator.incoming.inbox import LARGEST_BATCH, Inbox
-from assetflow.evaluator.ports import Written
+from assetflow.ledger.records import RefusedRecord
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
-from tests.evaluator.fakes import START, Clock, FakeLedger, recording, update
+from tests.evaluator.fakes import Clock, recording, update
+from tests.evaluator.ledgers import START, LedgerHere
 
 
 class Line:
     """A running inbox on a ledger in memory."""
 
-    def __init__(self) -> None:
-        self.ledger = FakeLedger()
+    def __init__(self, ledger: LedgerHere) -> None:
+        self.ledger = ledger
         self.clock = Clock()
         self.recorded = 0
         self.missing = 0
@@ -42,10 +44,20 @@ class Line:
     def _on_missing(self) -> None:
         self.missing += 1
 
+    @property
+    def events(self) -> list[AssetEvent]:
+        """The recorded events, in their order."""
+        return [event for each in self.ledger.reader.events.recordings() for event in each.events]
+
+    @property
+    def refused(self) -> list[RefusedRecord]:
+        """What the ledger keeps as refused, oldest first."""
+        return self.ledger.reader.events.refused()[::-1]
+
 
 @pytest.fixture
-async def line() -> AsyncIterator[Line]:
-    line = Line()
+async def line(ledger: LedgerHere) -> AsyncIterator[Line]:
+    line = Line(ledger)
     task = asyncio.create_task(line.inbox.run())
     yield line
     await cancel(task)
@@ -94,14 +106,14 @@ async def test_a_long_queue_is_written_in_batches(line: Line) -> None:
 async def test_what_was_accepted_is_settled_though_more_is_accepted_at_every_write(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    record = line.ledger.record
+    call = line.ledger.call
 
-    async def busy(recordings: Sequence[Recording]) -> Written:
+    async def busy(*given: Any) -> Any:
         line.inbox.take_event(outside("next"))
         await asyncio.sleep(0)
-        return await record(recordings)
+        return await call(*given)
 
-    monkeypatch.setattr(line.ledger, "record", busy)
+    monkeypatch.setattr(line.ledger, "call", busy)
     line.inbox.take_event(outside("a"))
     async with asyncio.timeout(5):
         await line.inbox.settled()
@@ -109,13 +121,12 @@ async def test_what_was_accepted_is_settled_though_more_is_accepted_at_every_wri
 
 
 async def test_a_recording_of_two_events_starts_a_consumer_of_either_once(line: Line) -> None:
-    line.ledger.consumer("either", Asset("a") | Asset("b"))
+    line.ledger.deploy("either", Asset("a") | Asset("b"))
     for event in recording_to_prefect_events(recording("a", "b")):
         line.inbox.take_event(event)
     await until_async(lambda: len(line.ledger.uris) == 2)
-    assert [sorted(event.uri for event in decision.events) for decision in line.ledger.state.changes.decisions] == [
-        ["a", "b"]
-    ]
+    ((_, events),) = line.ledger.reader.decisions.waiting()
+    assert sorted(event.uri for event in events) == ["a", "b"]
 
 
 async def test_a_part_waits_for_the_others_and_the_artifact_is_requested(line: Line) -> None:
@@ -149,7 +160,7 @@ async def test_parts_wait_for_a_sweep_of_the_artifacts_however_long_that_takes(l
     assert line.ledger.uris == []
     line.inbox.take_artifact(artifact(whole))
     await line.inbox.settled()
-    assert line.ledger.state.changes.events == list(whole.events)
+    assert line.events == list(whole.events)
 
 
 async def test_an_incomplete_recording_gets_the_parts_that_arrive_later(line: Line) -> None:
@@ -158,9 +169,9 @@ async def test_an_incomplete_recording_gets_the_parts_that_arrive_later(line: Li
     line.inbox.take_event(recording_to_prefect_events(whole)[0])
     line.clock.pass_(seconds=61)
     line.inbox.looked(line.clock.now)
-    await until_async(lambda: len(line.ledger.state.changes.events) == 1)
+    await until_async(lambda: len(line.events) == 1)
     line.inbox.take_artifact(artifact(whole))
-    await until_async(lambda: line.ledger.state.changes.events == list(whole.events))
+    await until_async(lambda: line.events == list(whole.events))
 
 
 async def test_parts_of_two_attempts_are_not_mixed(line: Line) -> None:
@@ -170,10 +181,10 @@ async def test_parts_of_two_attempts_are_not_mixed(line: Line) -> None:
     for event in recording_to_prefect_events(Recording(first.id, retried)):
         line.inbox.take_event(event)
     await line.inbox.settled()
-    assert line.ledger.state.changes.events == list(retried)
+    assert line.events == list(retried)
     line.inbox.take_artifact(artifact(first))
     await line.inbox.settled()
-    assert line.ledger.state.changes.events == list(retried)
+    assert line.events == list(retried)
     assert line.inbox.is_idle
 
 
@@ -215,16 +226,16 @@ async def test_a_bad_event_is_refused_and_the_others_are_recorded(
     line.inbox.take_event(outside("after"))
     await line.inbox.settled()
     assert line.ledger.uris == ["before", "after"]
-    assert len(line.ledger.refused) == 1
-    assert reason in line.ledger.refused[0].reason
-    assert "Error" not in line.ledger.refused[0].reason
-    assert line.ledger.refused[0].event == event
+    assert len(line.refused) == 1
+    assert reason in line.refused[0].reason
+    assert "Error" not in line.refused[0].reason
+    assert line.refused[0].payload == kept_payload(event)
 
 
 async def test_a_damaged_artifact_is_refused(line: Line) -> None:
     line.inbox.take_artifact({"id": str(uuid4()), "created": START.isoformat(), "data": "{"})
     await line.inbox.settled()
-    assert "is not JSON" in line.ledger.refused[0].reason
+    assert "is not JSON" in line.refused[0].reason
 
 
 async def test_an_event_with_a_known_id_and_other_content_is_passed_to_the_ledger_once(line: Line) -> None:
@@ -245,7 +256,7 @@ async def test_an_unexpected_error_becomes_a_readable_reason(line: Line, monkeyp
     monkeypatch.setattr(inbox_module, "recording_from_artifact", fail)
     line.inbox.take_artifact({"id": str(uuid4()), "created": START.isoformat(), "data": "{}"})
     await line.inbox.settled()
-    reason = line.ledger.refused[0].reason
+    reason = line.refused[0].reason
     assert reason == "it cannot be recorded: 'id'. This is unexpected; the process's log has more"
 
 
@@ -269,7 +280,7 @@ async def test_a_recording_that_cannot_be_recorded_is_refused(line: Line) -> Non
     line.inbox.take_event(outside("b"))
     await line.inbox.settled()
     assert line.ledger.uris == ["b"]
-    assert "only the first" in line.ledger.refused[0].reason
+    assert "only the first" in line.refused[0].reason
 
 
 async def test_a_recording_that_breaks_a_constraint_is_refused_and_the_others_are_recorded(line: Line) -> None:
@@ -279,9 +290,9 @@ async def test_a_recording_that_breaks_a_constraint_is_refused_and_the_others_ar
     line.inbox.take_event(outside("b"))
     await line.inbox.settled()
     assert line.ledger.uris == ["b"]
-    (refused,) = line.ledger.refused
+    (refused,) = line.refused
     assert refused.id == bad.id
-    assert [event["uri"] for event in refused.event["events"]] == ["a"]
+    assert [event["uri"] for event in cast(Any, refused.payload)["events"]] == ["a"]
     assert "UNIQUE" in refused.reason
     assert line.health.troubles == {}
 
@@ -291,22 +302,20 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
 ) -> None:
     """The batch waits, and the log says why; then only the bad recording is refused."""
     monkeypatch.setattr(health, "DOUBT", 0.3)
-    record = line.ledger.record
 
-    async def choosy(recordings: Sequence[Recording]) -> Written:
-        if any(event.uri == "bad" for each in recordings for event in each.events):
-            raise StatementRefused("the database refuses: parser stack overflow")
-        return await record(recordings)
+    def refuses(name: str, given: tuple[Any, ...]) -> Exception | None:
+        is_bad = name == "record" and any(event.uri == "bad" for each in given[0] for event in each.events)
+        return StatementRefused("the database refuses: parser stack overflow") if is_bad else None
 
-    monkeypatch.setattr(line.ledger, "record", choosy)
+    line.ledger.refuses = refuses
     for uri in ("a", "bad", "b"):
         line.inbox.take_event(outside(uri))
     await until_async(lambda: "parser stack overflow" in line.health.troubles.get("ledger", ""))
     assert line.ledger.uris == []
-    assert line.ledger.refused == []
+    assert line.refused == []
     await line.inbox.settled()
     assert line.ledger.uris == ["a", "b"]
-    assert "parser stack overflow" in line.ledger.refused[0].reason
+    assert "parser stack overflow" in line.refused[0].reason
     assert line.health.troubles == {}
 
 
@@ -318,7 +327,7 @@ async def test_known_trouble_of_the_ledger_refuses_no_recording_however_long_it_
     line.inbox.take_event(outside("a"))
     await line.inbox.settled()
     assert line.ledger.uris == ["a"]
-    assert line.ledger.refused == []
+    assert line.refused == []
 
 
 async def test_a_process_that_lacks_memory_for_a_moment_refuses_no_recording(line: Line) -> None:
@@ -326,7 +335,7 @@ async def test_a_process_that_lacks_memory_for_a_moment_refuses_no_recording(lin
     line.inbox.take_event(outside("a"))
     await line.inbox.settled()
     assert line.ledger.uris == ["a"]
-    assert line.ledger.refused == []
+    assert line.refused == []
 
 
 async def test_the_stream_adds_nothing_while_too_much_waits(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -350,11 +359,11 @@ async def test_a_refused_event_that_cannot_be_written_is_stored_without_its_cont
     line.inbox.take_event(outside("b"))
     await line.inbox.settled()
     assert line.ledger.uris == ["b"]
-    assert [list(each.event) for each in line.ledger.refused] == [["id"]]
+    assert [list(cast(Any, each.payload)) for each in line.refused] == [["id"]]
 
 
 async def test_a_reason_can_be_stored_and_displayed_whatever_it_quotes(line: Line) -> None:
     line.ledger.fails["record"] = [InvalidEvent("no \x00, no \ud800, no \x1b[31m")] * 2
     line.inbox.take_event(outside("a"))
     await line.inbox.settled()
-    assert line.ledger.refused[0].reason == "no \\x00, no \\ud800, no \\x1b[31m"
+    assert line.refused[0].reason == "no \\x00, no \\ud800, no \\x1b[31m"

@@ -14,8 +14,8 @@ import respx
 
 from assetflow.core.values.events import Origin, OriginKind, Recording
 from assetflow.errors import LedgerForeign
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.process.binding import Binding
-from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger.read.events import only_here
 from assetflow.prefect_io.recordings import recording_from_artifact
 from assetflow.prefect_io.rest import prefect_api

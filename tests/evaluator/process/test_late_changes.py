@@ -10,7 +10,7 @@ import pytest
 
 from assetflow.core.values.events import Recording
 from assetflow.core.values.timing import Intake
-from assetflow.evaluator.process.ledger_thread import READ_LATELY, LedgerThread
+from assetflow.evaluator.ledger_thread import READ_LATELY, LedgerThread
 from tests.ledger.making import A, deploy, update
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -22,6 +22,12 @@ class Clock:
 
     def __call__(self) -> datetime:
         return self.now
+
+
+async def pause(thread: LedgerThread) -> None:
+    """Record that consumer 1 is paused, as the registry does when it finds that."""
+    given = {"paused": True, "now": thread.now(), "late": thread.is_late}
+    await thread.call(thread.writer.consumers.switch, 1, **given)
 
 
 @pytest.fixture
@@ -41,7 +47,7 @@ async def thread(tmp_path: Path, clock: Clock) -> AsyncIterator[LedgerThread]:
 async def test_a_switch_that_is_found_at_the_start_decides_nothing(thread: LedgerThread, clock: Clock) -> None:
     clock.now += 3 * HOUR
 
-    await thread.switch(1, paused=True)
+    await pause(thread)
 
     assert not thread.ledger.reader.decisions.find()
 
@@ -50,7 +56,7 @@ async def test_nor_does_one_that_is_found_when_prefect_comes_back(thread: Ledger
     thread.logs_read(clock.now)
     clock.now += 3 * HOUR
 
-    await thread.switch(1, paused=True)
+    await pause(thread)
     thread.ledger.writer.events.record([Recording(update(A).id, update(A).events, NOON + HOUR / 2)], clock.now)
 
     assert not thread.ledger.reader.decisions.find()
@@ -62,6 +68,6 @@ async def test_a_switch_comes_after_the_instants_before_it_if_prefect_answers(
     clock.now += 3 * HOUR
     thread.logs_read(clock.now - READ_LATELY)
 
-    await thread.switch(1, paused=True)
+    await pause(thread)
 
     assert [each.made for each in thread.ledger.reader.decisions.find()] == [NOON + HOUR]

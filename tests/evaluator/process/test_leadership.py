@@ -10,8 +10,8 @@ from uuid import uuid4
 import pytest
 
 from assetflow.errors import EvaluatorRunning, LeaseLost, LedgerError, LedgerVersion
-from assetflow.evaluator.process import leadership
-from assetflow.evaluator.process.leadership import Leadership
+from assetflow.evaluator import ledger_thread
+from assetflow.evaluator.ledger_thread import Leadership
 from assetflow.ledger import Holder
 
 HELD = EvaluatorRunning("another evaluator is running on this ledger: process 7 on there")
@@ -53,8 +53,8 @@ class Clock:
 @pytest.fixture(autouse=True)
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(leadership, "time", clock)
-    monkeypatch.setattr(leadership, "LOOK_EVERY", 0.0)
+    monkeypatch.setattr(ledger_thread, "time", clock)
+    monkeypatch.setattr(ledger_thread, "LOOK_EVERY", 0.0)
     return clock
 
 
@@ -116,7 +116,7 @@ async def test_after_standing_still_the_lease_is_renewed_before_anything_else(cl
     leads = await gain(writer)
     writer.errors.append(LeaseLost("process 7 evaluates now"))
     await leads.confirm()
-    clock.now += leadership.LEASE_SECONDS
+    clock.now += ledger_thread.LEASE_SECONDS
     with pytest.raises(LeaseLost):
         await leads.confirm()
     await leads.keep()

@@ -16,8 +16,8 @@ from assetflow.errors import InvalidCall
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming.catch_up import CatchUp
 from assetflow.evaluator.incoming.inbox import Inbox
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.process import composition, prune
-from assetflow.evaluator.process.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
 from tests.environment.tasks import cancel

@@ -6,7 +6,6 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,10 +15,9 @@ import respx
 
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.wire import RunContext, run_context_to_json
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.process.rebuild import ADOPTED, CURSOR, ENOUGH, Rebuild
 from assetflow.prefect_io.names import DECISION_LABEL
-from assetflow.prefect_io.open_runs import past_decisions
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_settings import prefect_at
 from tests.ledger.conftest import template  # noqa: F401 (a ledger without migrating one)
@@ -117,7 +115,7 @@ async def site(tmp_path: Any, template: Any) -> AsyncIterator[Site]:  # noqa: F8
             prefect_api() as api,
             LedgerThread(place, now=lambda: NOW + timedelta(days=1)) as thread,
         ):
-            yield Site(thread, deploy(thread.ledger, A & B), api, Rebuild(thread, partial(past_decisions, api)), runs)
+            yield Site(thread, deploy(thread.ledger, A & B), api, Rebuild(thread, api), runs)
 
 
 async def test_an_ordinary_start_asks_prefect_for_a_page_of_each_and_changes_nothing(site: Site) -> None:
@@ -197,7 +195,7 @@ async def test_a_killed_rebuild_is_continued(site: Site) -> None:
     lacking = site.decided_elsewhere(event(A), event(B))
     await site.rebuild.begin()
     site.thread.ledger.writer.events.record([recording(*lacking.events)], NOW)
-    again = Rebuild(site.thread, partial(past_decisions, site.api))
+    again = Rebuild(site.thread, site.api)
     await again.begin()
     await again.finish()
     assert set(site.decisions()) >= {lacking.id}

@@ -39,8 +39,7 @@ def evaluator(tried: list[str], failures: int) -> Any:
         return True
 
     parts = {name: Part(name, tried, failures) for name in ("registry", "timers", "catch_up", "clock")}
-    prefect = SimpleNamespace(patiently=rest.patiently)
-    return SimpleNamespace(_options=Options(), _prefect=prefect, _is_idle=idle, **parts)
+    return SimpleNamespace(_options=Options(), _is_idle=idle, **parts)
 
 
 async def test_each_step_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,19 +14,19 @@ from assetflow.core.values.events import Recording
 from assetflow.core.wire import RunContext
 from assetflow.errors import LeaseLost, LedgerLocked, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.ports import Launch
 from assetflow.evaluator.runs import launch as launch_module
-from assetflow.evaluator.runs.launch import ATTEMPTS_TO_SEND, FAILURES_NOT_LOGGED, Launcher
+from assetflow.evaluator.runs.launch import ATTEMPTS_TO_SEND, FAILURES_NOT_LOGGED, Launch, Launcher
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
-from tests.evaluator.fakes import FakeLedger, FakeLogs, FakeRuns, recording, update
+from tests.evaluator.fakes import FakeLogs, FakeRuns, recording, update
+from tests.evaluator.ledgers import START, LedgerHere
 
 
 class Pad:
     """A launcher on a ledger and a Prefect in memory; start it with `go`."""
 
-    def __init__(self) -> None:
-        self.ledger = FakeLedger()
+    def __init__(self, ledger: LedgerHere) -> None:
+        self.ledger = ledger
         self.runs = FakeRuns()
         self.logs = FakeLogs()
         self.told: list[UUID] = []
@@ -37,28 +37,27 @@ class Pad:
     def _tell(self, launch: Launch, run: UUID) -> None:  # noqa: ARG002
         self.told.append(launch.decision.id)
 
-    async def decide(self, number: int) -> list[UUID]:
+    def decide(self, number: int) -> list[UUID]:
         """Make so many decisions, and return their ids."""
-        if not self.ledger.state.consumers.live():
-            self.ledger.consumer("report/daily", Asset("a"))
-        await self.ledger.record([recording("a") for _ in range(number)])
-        return [decision.id for decision in self.ledger.state.changes.decisions[-number:]]
+        if not self.ledger.reader.consumers.all():
+            self.ledger.deploy("report/daily", Asset("a"))
+        return self.ledger.record(*(recording("a") for _ in range(number)))
 
     def go(self) -> None:
         self.tasks.append(asyncio.create_task(self.launcher.run()))
 
 
 @pytest.fixture
-async def pad(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pad]:
+async def pad(ledger: LedgerHere, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pad]:
     monkeypatch.setattr(launch_module, "LOOK_EVERY", 0.01)
     monkeypatch.setattr(launch_module, "FIRST_PAUSE", 0.002)
-    pad = Pad()
+    pad = Pad(ledger)
     yield pad
     await cancel(*pad.tasks)
 
 
 async def test_decisions_are_launched_oldest_first_one_at_a_time(pad: Pad) -> None:
-    decisions = await pad.decide(5)
+    decisions = pad.decide(5)
     pad.go()
     await until_async(lambda: len(pad.ledger.runs) == 5)
     assert pad.runs.order == pad.told == decisions
@@ -66,7 +65,7 @@ async def test_decisions_are_launched_oldest_first_one_at_a_time(pad: Pad) -> No
 
 
 async def test_the_log_names_decision_and_run(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     with caplog.at_level(logging.INFO, "assetflow.evaluator"):
         pad.go()
         await until_async(lambda: pad.told)
@@ -78,12 +77,12 @@ async def test_the_log_names_decision_and_run(pad: Pad, caplog: pytest.LogCaptur
 async def test_a_decision_of_another_process_is_found_without_a_wake_up(pad: Pad) -> None:
     pad.go()
     await asyncio.sleep(0)
-    await pad.decide(1)
+    pad.decide(1)
     await until_async(lambda: pad.ledger.runs)
 
 
 async def test_the_context_names_decision_consumer_and_events(pad: Pad) -> None:
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     pad.go()
     await until_async(lambda: pad.ledger.runs)
     context = pad.runs.contexts[decision]
@@ -92,39 +91,39 @@ async def test_the_context_names_decision_consumer_and_events(pad: Pad) -> None:
 
 
 async def test_events_that_are_too_large_for_a_context_are_stored_in_an_artifact(pad: Pad) -> None:
-    pad.ledger.consumer("report/daily", Asset("a"))
+    pad.ledger.deploy("report/daily", Asset("a"))
     event = update("a", extra={"text": "x" * 70_000})
-    await pad.ledger.record([Recording(event.id, (event,))])
+    pad.ledger.record(Recording(event.id, (event,)))
     pad.go()
     await until_async(lambda: pad.ledger.runs)
     (context,) = pad.runs.contexts.values()
     assert context.events is None
     assert context.artifact is not None
-    (decision,) = pad.ledger.state.changes.decisions
-    assert pad.logs.kept == [(decision, "report/daily")]
+    assert [(each.id, name) for each, name in pad.logs.kept] == [(*pad.ledger.decisions, "report/daily")]
 
 
 @pytest.mark.parametrize("error", [PrefectUnreachable("503"), LedgerLocked("held"), ConnectionError("cut")])
 async def test_a_failed_launch_is_retried(pad: Pad, error: Exception) -> None:
-    first, second = await pad.decide(2)
+    first, second = pad.decide(2)
     pad.runs.fails[first] = [error, error]
     pad.go()
     await until_async(lambda: len(pad.ledger.runs) == 2)
     assert pad.runs.order == [first, second]
-    assert pad.ledger.dead == {}
+    assert pad.ledger.given_up == {}
 
 
 async def test_the_reason_why_a_decision_waits_is_logged_and_stored(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     pad.runs.fails[decision] = [PrefectUnreachable("busy")] * (FAILURES_NOT_LOGGED + 2)
     pad.go()
     await until_async(lambda: pad.ledger.runs, seconds=20)
-    assert pad.ledger.attempts == [(decision, "busy")] * 2
+    assert pad.ledger.calls.count("attempt_failed") == 2
+    assert pad.ledger.decisions[decision].attempts == 2
     assert caplog.text.count("waits for its run: busy") == 1
 
 
 async def test_a_run_that_could_not_be_marked_is_found_again_and_not_created_twice(pad: Pad) -> None:
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     pad.ledger.fails["launched"] = [LedgerLocked("held")]
     pad.go()
     await until_async(lambda: pad.ledger.runs)
@@ -132,7 +131,7 @@ async def test_a_run_that_could_not_be_marked_is_found_again_and_not_created_twi
 
 
 async def test_an_evaluator_that_lost_the_lease_launches_nothing(pad: Pad) -> None:
-    await pad.decide(3)
+    pad.decide(3)
     pad.ledger.fails["launched"] = [LeaseLost("stood still")]
     with pytest.raises(LeaseLost):
         await pad.launcher.run()
@@ -140,21 +139,21 @@ async def test_an_evaluator_that_lost_the_lease_launches_nothing(pad: Pad) -> No
 
 
 async def test_what_prefect_refuses_for_good_is_undeliverable_with_the_reason(pad: Pad) -> None:
-    first, second = await pad.decide(2)
+    first, second = pad.decide(2)
     pad.runs.fails[first] = [PrefectRefused("Prefect answers 404: Deployment not found")]
     pad.go()
-    await until_async(lambda: pad.ledger.dead and pad.ledger.runs)
-    assert pad.ledger.dead == {first: "Prefect answers 404: Deployment not found"}
+    await until_async(lambda: pad.ledger.given_up and pad.ledger.runs)
+    assert pad.ledger.given_up == {first: "Prefect answers 404: Deployment not found"}
     assert list(pad.ledger.runs) == [second]
     assert pad.told == [second]
 
 
 @pytest.mark.parametrize("error", [PrefectUnreachable("503"), ValueError("a bug")])
 async def test_a_consumer_whose_runs_cannot_be_created_does_not_hold_up_the_others(pad: Pad, error: Exception) -> None:
-    await pad.decide(6)
-    pad.ledger.consumer("other/daily", Asset("b"))
-    await pad.ledger.record([recording("b")])
-    *held_up, other = [decision.id for decision in pad.ledger.state.changes.decisions]
+    pad.decide(6)
+    pad.ledger.deploy("other/daily", Asset("b"))
+    pad.ledger.record(recording("b"))
+    *held_up, other = pad.ledger.decisions
     pad.runs.fails[held_up[0]] = [error] * 50
     pad.go()
     await until_async(lambda: other in pad.ledger.runs)
@@ -166,10 +165,10 @@ async def test_a_consumer_whose_runs_cannot_be_created_does_not_hold_up_the_othe
 
 
 async def test_runs_are_created_in_the_order_of_the_decisions_whatever_fails(pad: Pad) -> None:
-    pad.ledger.consumer("report/daily", Asset("a"))
-    pad.ledger.consumer("other/daily", Asset("a"))
-    await pad.ledger.record([recording("a") for _ in range(20)])
-    decisions = pad.ledger.state.changes.decisions
+    pad.ledger.deploy("report/daily", Asset("a"))
+    pad.ledger.deploy("other/daily", Asset("a"))
+    pad.ledger.record(*(recording("a") for _ in range(20)))
+    decisions = list(pad.ledger.decisions.values())
     for decision in decisions[::3]:
         pad.runs.fails[decision.id] = [PrefectUnreachable("503")]
     pad.go()
@@ -183,7 +182,7 @@ async def test_all_waiting_decisions_are_tried_when_prefect_answers_again(
     pad: Pad, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch_module.Backoff, "next", lambda _: 3600.0)
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     pad.runs.fails[decision] = [PrefectUnreachable("down")]
     pad.go()
     await until_async(lambda: not pad.runs.fails[decision] and pad.launcher.is_idle)
@@ -196,7 +195,7 @@ async def test_a_busy_prefect_is_asked_again_at_once_and_the_launcher_is_not_at_
     pad: Pad, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(launch_module, "LOOK_EVERY", 3600.0)
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     pad.runs.fails[decision] = [PrefectUnreachable("503")] * 3
     pad.go()
     await until_async(lambda: len(pad.runs.fails[decision]) < 3)
@@ -211,16 +210,15 @@ async def test_a_run_that_a_busy_prefect_refused_is_asked_for_again_when_another
 ) -> None:
     monkeypatch.setattr(launch_module.Backoff, "next", lambda _: 3600.0)
     monkeypatch.setattr(launch_module, "LONGEST_PAUSE_WHILE_BUSY", 0.01)
-    pad.ledger.consumer("report/daily", Asset("a"))
-    pad.ledger.consumer("report/hourly", Asset("b"))
-    (first,) = await pad.decide(1)
+    pad.ledger.deploy("report/daily", Asset("a"))
+    pad.ledger.deploy("report/hourly", Asset("b"))
+    (first,) = pad.decide(1)
     refusal = PrefectUnreachable("503")
     refusal.is_busy = is_busy
     pad.runs.fails[first] = [refusal] * 3
     pad.go()
     await until_async(lambda: len(pad.runs.fails[first]) == 2 and pad.launcher.is_idle)
-    await pad.ledger.record([recording("b")])
-    second = pad.ledger.state.changes.decisions[-1].id
+    (second,) = pad.ledger.record(recording("b"))
     pad.launcher.wake()
     await until_async(lambda: second in pad.ledger.runs)
     if is_busy:
@@ -232,12 +230,12 @@ async def test_a_run_that_a_busy_prefect_refused_is_asked_for_again_when_another
 
 async def test_a_decision_that_a_user_gave_up_is_not_waited_for(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch_module, "LOOK_EVERY", 3600.0)
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     monkeypatch.setattr(launch_module, "LONGEST_PAUSE", 0.002)
     pad.runs.fails[decision] = [PrefectUnreachable("503")] * 100_000
     pad.go()
     await until_async(lambda: len(pad.runs.fails[decision]) < 99_999)
-    pad.ledger.dead[decision] = "taken out"
+    pad.ledger.writer.decisions.give_up(decision, by="me", why="taken out", now=START)
     await until_async(lambda: pad.launcher.is_idle)
     assert pad.ledger.runs == {}
 
@@ -245,45 +243,44 @@ async def test_a_decision_that_a_user_gave_up_is_not_waited_for(pad: Pad, monkey
 async def test_a_decision_that_cannot_be_sent_is_given_up_and_later_ones_go_on(
     pad: Pad, caplog: pytest.LogCaptureFixture
 ) -> None:
-    first, second = await pad.decide(2)
+    first, second = pad.decide(2)
     pad.runs.fails[first] = [Unsendable("surrogates not allowed")] * 100
     pad.go()
     await until_async(lambda: pad.ledger.runs)
     assert list(pad.ledger.runs) == [second]
     assert len(pad.runs.fails[first]) == 100 - ATTEMPTS_TO_SEND
-    assert "surrogates not allowed" in pad.ledger.dead[first]
+    assert "surrogates not allowed" in pad.ledger.given_up[first]
     assert caplog.text.count("surrogates not allowed") == 1
 
 
 async def test_a_decision_whose_context_cannot_be_built_is_given_up(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = await pad.decide(2)
-    (bad, _) = pad.ledger.state.changes.decisions
+    first, second = pad.decide(2)
     context = pad.launcher._context
 
     async def broken(launch: Launch) -> RunContext:
-        if launch.decision is bad:
+        if launch.decision.id == first:
             raise RecursionError("maximum recursion depth exceeded")
         return await context(launch)
 
     monkeypatch.setattr(pad.launcher, "_context", broken)
     pad.go()
     await until_async(lambda: second in pad.ledger.runs)
-    assert "maximum recursion depth" in pad.ledger.dead[first]
+    assert "maximum recursion depth" in pad.ledger.given_up[first]
 
 
 async def test_an_answer_of_prefect_restarts_the_count_of_unsent_attempts(pad: Pad) -> None:
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     local = [Unsendable("no memory")] * (ATTEMPTS_TO_SEND - 1)
     pad.runs.fails[decision] = [*local, PrefectUnreachable("503"), *local]
     pad.go()
     await until_async(lambda: pad.ledger.runs)
-    assert pad.ledger.dead == {}
+    assert pad.ledger.given_up == {}
 
 
 async def test_an_unexpected_error_is_logged_once_with_its_traceback(
     pad: Pad, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     pad.runs.fails[decision] = [ValueError("a bug")] * 9
     pad.go()
     await until_async(lambda: pad.ledger.runs, seconds=20)
@@ -292,7 +289,7 @@ async def test_an_unexpected_error_is_logged_once_with_its_traceback(
 
 
 async def test_each_new_reason_is_logged(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     reasons: list[Exception] = [PrefectUnreachable(reason) for reason in ("503", "503", "slow", "503", "slow")]
     pad.runs.fails[decision] = [*[PrefectUnreachable("503")] * FAILURES_NOT_LOGGED, *reasons]
     pad.launcher.retry_now()
@@ -305,13 +302,13 @@ async def test_each_new_reason_is_logged(pad: Pad, caplog: pytest.LogCaptureFixt
 
 
 async def test_a_hanging_launch_does_not_hold_up_other_consumers(pad: Pad) -> None:
-    hanging, behind = await pad.decide(2)
-    pad.ledger.consumer("other/daily", Asset("b"))
+    hanging, behind = pad.decide(2)
+    pad.ledger.deploy("other/daily", Asset("b"))
     pad.runs.hanging.add(hanging)
     pad.go()
     await until_async(lambda: pad.runs.most_at_once)
     for number in range(5):
-        await pad.ledger.record([recording("b")])
+        pad.ledger.record(recording("b"))
         await until_async(lambda number=number: len(pad.ledger.runs) == number + 1, seconds=1)
     assert behind not in pad.ledger.runs
     pad.runs.hanging.clear()
@@ -321,7 +318,7 @@ async def test_a_hanging_launch_does_not_hold_up_other_consumers(pad: Pad) -> No
 
 async def test_notes_are_written_while_a_launch_hangs(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch_module, "SLOW", 0.05)
-    (decision,) = await pad.decide(1)
+    (decision,) = pad.decide(1)
     pad.runs.hanging.add(decision)
     pad.go()
     await until_async(lambda: pad.runs.most_at_once)
@@ -332,6 +329,6 @@ async def test_notes_are_written_while_a_launch_hangs(pad: Pad, monkeypatch: pyt
 
 
 async def test_an_error_of_the_ledger_is_raised(pad: Pad) -> None:
-    pad.ledger.fails["waiting"] = [LedgerLocked("held")]
+    pad.ledger.fails["next_launch"] = [LedgerLocked("held")]
     with pytest.raises(LedgerLocked):
         await pad.launcher.run()

@@ -16,14 +16,15 @@ from assetflow.evaluator.runs.launch import Launcher
 from assetflow.evaluator.runs.notes import NoteWriter
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
-from tests.evaluator.fakes import FakeBoard, FakeLedger, FakeLogs, FakeRuns, recording
+from tests.evaluator.fakes import FakeBoard, FakeLogs, FakeRuns, recording
+from tests.evaluator.ledgers import LedgerHere
 
 
 class Desk:
     """A note writer beside a launcher, on a ledger and a Prefect in memory."""
 
-    def __init__(self) -> None:
-        self.ledger = FakeLedger()
+    def __init__(self, ledger: LedgerHere) -> None:
+        self.ledger = ledger
         self.runs = FakeRuns()
         self.board = FakeBoard()
         self.health = Health()
@@ -31,11 +32,15 @@ class Desk:
         self.notes = NoteWriter(self.ledger, self.board, self.health, self.launcher.at_rest)
         self.tasks: list[asyncio.Task[None]] = []
 
-    async def decide(self, number: int) -> list[UUID]:
-        if not self.ledger.state.consumers.live():
-            self.ledger.consumer("report/daily", Asset("a"))
-        await self.ledger.record([recording("a") for _ in range(number)])
-        return [decision.id for decision in self.ledger.state.changes.decisions[-number:]]
+    def decide(self, number: int) -> list[UUID]:
+        self.ledger.deploy("report/daily", Asset("a"))
+        return self.ledger.record(*(recording("a") for _ in range(number)))
+
+    @property
+    def noted(self) -> list[UUID]:
+        """The decisions whose runs have their notes."""
+        missing = {each.id for each in self.ledger.reader.decisions.without_note()}
+        return [each for each in self.ledger.runs if each not in missing]
 
     def launch(self) -> None:
         self._start("launching", self.launcher.run)
@@ -48,26 +53,26 @@ class Desk:
 
 
 @pytest.fixture
-async def desk(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
+async def desk(ledger: LedgerHere, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Desk]:
     monkeypatch.setattr(notes_module, "LOOK_EVERY", 0.01)
     monkeypatch.setattr("assetflow.evaluator.health.FIRST_PAUSE", 0.01)
-    desk = Desk()
+    desk = Desk(ledger)
     yield desk
     await cancel(*desk.tasks)
 
 
 async def test_each_run_gets_one_note_from_the_explanation(desk: Desk) -> None:
-    decisions = await desk.decide(3)
+    decisions = desk.decide(3)
     desk.launch()
     desk.write()
-    await until_async(lambda: len(desk.ledger.notes) == 3)
-    assert desk.ledger.notes == decisions
+    await until_async(lambda: len(desk.noted) == 3)
+    assert desk.noted == decisions
     assert [note.facts.run.flow_run_id for note in desk.board.notes] == [*desk.ledger.runs.values()]
     assert all("its condition held" in note.words for note in desk.board.notes)
 
 
 async def test_decisions_are_launched_before_notes_are_written(desk: Desk) -> None:
-    await desk.decide(20)
+    desk.decide(20)
     desk.write()
     desk.launch()
     await until_async(lambda: desk.board.notes)
@@ -75,32 +80,32 @@ async def test_decisions_are_launched_before_notes_are_written(desk: Desk) -> No
 
 
 async def test_a_decision_that_waits_for_its_next_attempt_does_not_hold_up_notes(desk: Desk) -> None:
-    fine, stuck = await desk.decide(2)
+    fine, stuck = desk.decide(2)
     desk.runs.fails[stuck] = [PrefectUnreachable("down")] * 1000
     desk.launch()
     desk.write()
-    await until_async(lambda: desk.ledger.notes)
-    assert desk.ledger.notes == [fine]
+    await until_async(lambda: desk.noted)
+    assert desk.noted == [fine]
 
 
 async def test_an_existing_note_is_not_written_again(desk: Desk) -> None:
-    (decision,) = await desk.decide(1)
+    (decision,) = desk.decide(1)
     desk.ledger.fails["noted"] = [LedgerLocked("held")]
     desk.launch()
     desk.write()
-    await until_async(lambda: desk.ledger.notes)
-    assert desk.ledger.notes == [decision]
+    await until_async(lambda: desk.noted)
+    assert desk.noted == [decision]
     assert len(desk.board.notes) == 1
 
 
 async def test_failed_notes_are_retried_and_written_ones_are_marked(desk: Desk) -> None:
-    decisions = await desk.decide(3)
+    decisions = desk.decide(3)
     desk.launch()
     await until_async(lambda: len(desk.ledger.runs) == 3)
     desk.board.fails = [PrefectUnreachable("down"), PrefectUnreachable("down")]
     desk.write()
-    await until_async(lambda: len(desk.ledger.notes) == 3)
-    assert desk.ledger.notes == decisions
+    await until_async(lambda: len(desk.noted) == 3)
+    assert desk.noted == decisions
     assert len(desk.board.notes) == 3
 
 
@@ -108,10 +113,10 @@ async def test_failed_notes_are_retried_and_written_ones_are_marked(desk: Desk) 
 async def test_a_note_that_cannot_be_written_does_not_hold_up_the_others(
     desk: Desk, error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    await desk.decide(2)
+    desk.decide(2)
     desk.board.fails = [error]
     desk.launch()
     desk.write()
-    await until_async(lambda: len(desk.ledger.notes) == 2)
+    await until_async(lambda: len(desk.noted) == 2)
     assert len(desk.board.notes) == 1
     assert str(error) in caplog.text

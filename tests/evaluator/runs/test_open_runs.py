@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 from assetflow.core.rules.runs import RunEnd
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.runs.watch import ASKED_AT_ONCE, RunWatch
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async

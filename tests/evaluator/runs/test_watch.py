@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 from assetflow.core.rules.runs import DELETED, RunChange, RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.freshness_schedules import Eager
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator import health as health_module
 from assetflow.evaluator.health import Health, keep_going
@@ -16,25 +18,57 @@ from assetflow.evaluator.runs import watch as runs_module
 from assetflow.evaluator.runs.watch import OVERLAP, RunWatch
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
-from tests.evaluator.fakes import START, FakeLedger, FakeOpenRuns, FakeRuns, recording
+from tests.evaluator.fakes import FakeOpenRuns, FakeRuns, recording
+from tests.evaluator.ledgers import START, LedgerHere
+from tests.ledger.making import deploy_maker
 
 
 async def nothing() -> None: ...
 
 
-async def launched(ledger: FakeLedger, number: int) -> list[UUID]:
-    ledger.consumer("report/daily", Asset("a"))
-    await ledger.record([recording("a") for _ in range(number)])
-    runs = [uuid4() for _ in range(number)]
-    for decision, run in zip(ledger.state.changes.decisions, runs, strict=True):
-        await ledger.launched(decision.id, run)
-    return runs
+LATER = START + timedelta(seconds=1)
+SOURCE, TABLE = Asset("s3://lake/source"), Asset("s3://lake/table")
 
 
-async def test_the_end_of_a_run_is_recorded_once() -> None:
-    ledger, ended = FakeLedger(), []
-    (run,) = await launched(ledger, 1)
-    watch = RunWatch(ledger, FakeRuns(), FakeOpenRuns(), Health(), lambda: ended.append(1), nothing, lambda: START)
+def launched(ledger: LedgerHere, number: int) -> list[UUID]:
+    """Return the runs of so many decisions of a flow that is not compared."""
+    ledger.deploy("report/daily", Asset("a"))
+    return [launch(ledger, each) for each in ledger.record(*(recording("a") for _ in range(number)))]
+
+
+def launch(ledger: LedgerHere, decision: UUID) -> UUID:
+    run = uuid4()
+    ledger.writer.decisions.launched(decision, run, ledger.now())
+    return run
+
+
+def keep_table(ledger: LedgerHere, schedule: object = None) -> UUID:
+    """Deploy a flow whose runs are compared, and return the id of its deployment."""
+    deploy_maker(ledger.ledger, Eager(TABLE), [Asset("s3://lake/board")], [TABLE], "board/daily", at=START)
+    return deploy_maker(ledger.ledger, schedule, [TABLE], [SOURCE], "table/daily", at=START).deployment_id
+
+
+def compared(ledger: LedgerHere, number: int) -> list[UUID]:
+    """Return the runs of so many decisions of Eager flows."""
+    names = [f"table{each}/daily" for each in range(number)]
+    makers = [
+        deploy_maker(ledger.ledger, Eager(SOURCE), [Asset(f"s3://lake/{name}")], [SOURCE], name, at=START).id
+        for name in names
+    ]
+    ledger.record(recording(SOURCE.uri))
+    return [launch(ledger, each.id) for each in ledger.decisions.values() if each.consumer in makers]
+
+
+def watching(ledger: LedgerHere, open_runs: FakeOpenRuns | None = None, **given: Any) -> RunWatch:
+    known: dict[str, Any] = {"runs": FakeRuns(), "health": Health(), "on_ended": lambda: None, "read_logs": nothing}
+    known |= {"now": lambda: START} | given
+    return RunWatch(ledger, open_runs=open_runs or FakeOpenRuns(), **known)
+
+
+async def test_the_end_of_a_run_is_recorded_once(ledger: LedgerHere) -> None:
+    ended: list[int] = []
+    (run,) = launched(ledger, 1)
+    watch = watching(ledger, on_ended=lambda: ended.append(1))
     await watch.end(uuid4(), RunEnd("Completed", "completed"))
     assert (ledger.states, ended) == ({}, [])
     await watch.end(run, RunEnd("Skipped", "completed"))
@@ -43,23 +77,22 @@ async def test_the_end_of_a_run_is_recorded_once() -> None:
     assert ended == [1]
 
 
-async def test_prefect_is_asked_for_the_ends_of_some_runs_at_a_time(monkeypatch: Any) -> None:
+async def test_prefect_is_asked_for_the_ends_of_some_runs_at_a_time(ledger: LedgerHere, monkeypatch: Any) -> None:
     monkeypatch.setattr(runs_module, "ASKED_AT_ONCE", 2)
-    ledger, prefect = FakeLedger(), FakeRuns()
-    runs = await launched(ledger, 5)
+    prefect, runs = FakeRuns(), launched(ledger, 5)
     prefect.over = {runs[4]: RunEnd("Crashed", "crashed"), runs[2]: DELETED}
-    loop = asyncio.create_task(
-        RunWatch(ledger, prefect, FakeOpenRuns(), Health(), lambda: None, nothing, lambda: START, ask_every=0.005).run()
-    )
+    loop = asyncio.create_task(watching(ledger, runs=prefect, ask_every=0.005).run())
     await until_async(lambda: len(ledger.states) == 2)
     assert ledger.states == {runs[4]: "Crashed", runs[2]: "Deleted"}
     await cancel(loop)
 
 
-async def test_asking_for_runs_works_again_when_prefect_has_answered_and_not_before(monkeypatch: Any) -> None:
+async def test_asking_for_runs_works_again_when_prefect_has_answered_and_not_before(
+    ledger: LedgerHere, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(runs_module, "ASKED_BETWEEN_LOOKS", 1)
-    ledger, prefect, health = FakeLedger(), FakeOpenRuns(), Health()
-    ledger.compares_runs_of = {uuid4()}
+    keep_table(ledger)
+    prefect, health = FakeOpenRuns(), Health()
     asked: list[bool] = []
 
     async def no_answer() -> AsyncIterator[RunGoingOn]:
@@ -69,7 +102,7 @@ async def test_asking_for_runs_works_again_when_prefect_has_answered_and_not_bef
 
     monkeypatch.setattr(health_module, "FIRST_PAUSE", 0.001)
     monkeypatch.setattr(prefect, "all", no_answer)
-    watch = RunWatch(ledger, FakeRuns(), prefect, health, lambda: None, nothing, lambda: START, ask_every=0.001)
+    watch = watching(ledger, prefect, health=health, ask_every=0.001)
     loop = asyncio.create_task(keep_going("asking for runs", watch.run, health))
     await until_async(lambda: len(asked) == 4)
     assert asked == [False, True, True, True]
@@ -78,16 +111,14 @@ async def test_asking_for_runs_works_again_when_prefect_has_answered_and_not_bef
     await cancel(loop)
 
 
-async def test_the_updates_of_a_compared_run_are_recorded_before_its_end() -> None:
-    ledger = FakeLedger()
-    other, run = await launched(ledger, 2)
-    ledger.compared = {run}
+async def test_the_updates_of_a_compared_run_are_recorded_before_its_end(ledger: LedgerHere) -> None:
+    (other,), (run,) = launched(ledger, 1), compared(ledger, 1)
     ended_when_read: list[dict[UUID, str]] = []
 
     async def read_logs() -> None:
-        ended_when_read.append(dict(ledger.states))
+        ended_when_read.append(ledger.states)
 
-    watch = RunWatch(ledger, FakeRuns(), FakeOpenRuns(), Health(), lambda: None, read_logs, lambda: START)
+    watch = watching(ledger, read_logs=read_logs)
     await watch.end(other, RunEnd("Completed", "completed"))
     assert ended_when_read == []
     await watch.end(run, RunEnd("Completed", "completed"))
@@ -99,73 +130,68 @@ def by_hand(deployment: UUID) -> RunGoingOn:
     return RunGoingOn(uuid4(), deployment, None, None, START, by_time=False)
 
 
-def watching(ledger: FakeLedger, *runs: RunGoingOn) -> RunWatch:
-    return RunWatch(ledger, FakeRuns(), FakeOpenRuns(*runs), Health(), lambda: None, nothing, lambda: START)
+def going_on(ledger: LedgerHere) -> list[UUID]:
+    return list(ledger.reader.freshness.other_runs(10))
 
 
-async def test_8_6_a_run_that_somebody_starts_is_recorded_if_what_it_makes_is_compared() -> None:
-    ledger, compared = FakeLedger(), uuid4()
-    ledger.compares_runs_of = {compared}
-    run, other = by_hand(compared), by_hand(uuid4())
-    watch = watching(ledger, run, other)
+async def test_8_6_a_run_that_somebody_starts_is_recorded_if_what_it_makes_is_compared(ledger: LedgerHere) -> None:
+    deployment = keep_table(ledger)
+    run, other = by_hand(deployment), by_hand(uuid4())
+    watch = watching(ledger, FakeOpenRuns(run, other))
     await watch.follow(RunChange(run.run, run.deployment))
     await watch.follow(RunChange(other.run, other.deployment))
-    await watch.follow(RunChange(uuid4(), compared))
+    await watch.follow(RunChange(uuid4(), deployment))
     await watch.follow(RunChange(uuid4(), None))
-    assert ledger.going_on == {run.run: run}
+    assert going_on(ledger) == [run.run]
 
 
-async def test_8_6_runs_that_go_on_are_found_by_asking() -> None:
-    ledger, compared = FakeLedger(), uuid4()
-    run, other = by_hand(compared), by_hand(uuid4())
-    await watching(ledger, run, other).look()
-    assert ledger.going_on == {}
-    ledger.compares_runs_of = {compared}
-    await watching(ledger, run, other).look()
-    assert ledger.going_on == {run.run: run}
+async def test_8_6_runs_that_go_on_are_found_by_asking(ledger: LedgerHere) -> None:
+    run, other = by_hand(uuid4()), by_hand(uuid4())
+    await watching(ledger, FakeOpenRuns(run, other)).look()
+    assert going_on(ledger) == []
+    run = by_hand(keep_table(ledger))
+    await watching(ledger, FakeOpenRuns(run, other)).look()
+    assert going_on(ledger) == [run.run]
 
 
-async def test_8_6_the_start_of_a_run_is_recorded_when_prefect_tells_of_it() -> None:
-    ledger, deployment = FakeLedger(), uuid4()
-    (run,) = await launched(ledger, 1)
-    starts = RunChange(run, deployment, began=START)
-    await watching(ledger).follow(starts)
-    assert ledger.starts == {}
-    ledger.compares_runs_of = {deployment}
+async def test_8_6_the_start_of_a_run_is_recorded_when_prefect_tells_of_it(ledger: LedgerHere) -> None:
+    (run,) = compared(ledger, 1)
+    (deployment,) = {each.consumer.deployment_id for each in ledger.reader.consumers.all()}
+    ledger.now = lambda: LATER
     watch = watching(ledger)
+    await watch.follow(RunChange(run, uuid4(), began=START))
     await watch.follow(RunChange(run, deployment))
-    assert ledger.starts == {}
-    await watch.follow(starts)
-    assert ledger.starts == {run: START}
+    assert ledger.reader.freshness.lacks_start(run)
+    await watch.follow(RunChange(run, deployment, began=LATER))
+    assert not ledger.reader.freshness.lacks_start(run)
 
 
-async def test_8_6_prefect_is_asked_at_the_end_for_a_start_that_was_not_heard() -> None:
-    ledger = FakeLedger()
-    other, run, heard = await launched(ledger, 3)
-    ledger.compared, ledger.starts = {run, heard}, {heard: START}
-    known = FakeOpenRuns(*(by_hand(uuid4())._replace(run=each, began=START) for each in (other, run, heard)))
-    watch = RunWatch(ledger, FakeRuns(), known, Health(), lambda: None, nothing, lambda: START)
+async def test_8_6_prefect_is_asked_at_the_end_for_a_start_that_was_not_heard(ledger: LedgerHere) -> None:
+    (other,), (run, heard) = launched(ledger, 1), compared(ledger, 2)
+    ledger.writer.runs.began(heard, LATER, LATER)
+    known = FakeOpenRuns(*(by_hand(uuid4())._replace(run=each, began=LATER) for each in (other, run, heard)))
+    ledger.now = lambda: LATER
+    watch = watching(ledger, known)
     for each in (other, run, heard):
         await watch.end(each, RunEnd("Completed", "completed"))
-    assert (ledger.starts, known.asked) == ({run: START, heard: START}, [run])
+    assert known.asked == [run]
 
 
-async def test_4_7_a_run_that_leaves_its_final_state_goes_on_again() -> None:
-    ledger = FakeLedger()
-    (run,) = await launched(ledger, 1)
+async def test_4_7_a_run_that_leaves_its_final_state_goes_on_again(ledger: LedgerHere) -> None:
+    (run,) = launched(ledger, 1)
     watch = watching(ledger)
-    await watch.end(run, RunEnd("Failed", "failed"))
-    await watch.follow(RunChange(run, None, retried=START))
-    assert ledger.retries == [(run, START, START)]
+    await watch.end(run, RunEnd("Failed", "failed", START))
+    await watch.follow(RunChange(run, None, retried=LATER))
+    assert ledger.states == {}
 
 
-async def test_4_7_what_prefect_did_not_send_is_looked_for_once_it_sends_again() -> None:
-    ledger, now = FakeLedger(), [START]
-    run, other = await launched(ledger, 2)
-    ledger.states[run] = "Failed"
+async def test_4_7_what_prefect_did_not_send_is_looked_for_once_it_sends_again(ledger: LedgerHere) -> None:
+    now = [START]
+    run, other = launched(ledger, 2)
     known = FakeOpenRuns()
-    known.newest = {run: START, other: START}
-    watch = RunWatch(ledger, FakeRuns(), known, Health(), lambda: None, nothing, lambda: now[0])
+    watch = watching(ledger, known, now=lambda: now[0])
+    await watch.end(run, RunEnd("Failed", "failed", START))
+    known.newest = dict.fromkeys((run, other), LATER)
 
     async def changes() -> AsyncIterator[RunChange]:
         now[0] += 2 * OVERLAP
@@ -173,7 +199,7 @@ async def test_4_7_what_prefect_did_not_send_is_looked_for_once_it_sends_again()
         yield RunChange(uuid4(), None)
 
     await watch.look()
-    assert ledger.retries == [(run, START, None)]
+    assert ledger.states == {}
     now[0] += OVERLAP
     await watch.listen(changes())
     await watch.look()

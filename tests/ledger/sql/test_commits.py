@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import update as update_statement
 
 from assetflow.errors import LedgerError
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql import commits
 from assetflow.ledger.sql.tables import LEDGER

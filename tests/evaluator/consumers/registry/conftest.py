@@ -1,4 +1,4 @@
-"""A registry on a Prefect and a ledger in memory."""
+"""A registry on a Prefect in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from assetflow.evaluator.consumers import registry as registry_module
 from assetflow.evaluator.consumers.registry import Registry
 from tests.evaluator.consumers.registry.fake_prefect import FakePrefect, registry_of
-from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
+from tests.evaluator.ledgers import LedgerHere
 
 
 @pytest.fixture
@@ -18,17 +18,12 @@ def prefect() -> FakePrefect:
 
 
 @pytest.fixture
-def ledger() -> MemoryConsumers:
-    return MemoryConsumers()
-
-
-@pytest.fixture
-def registry(prefect: FakePrefect, ledger: MemoryConsumers) -> Registry:
+def registry(prefect: FakePrefect, ledger: LedgerHere) -> Registry:
     return registry_of(prefect, ledger)
 
 
 @pytest.fixture
-def restarted(prefect: FakePrefect, ledger: MemoryConsumers, monkeypatch: pytest.MonkeyPatch) -> Registry:
+def restarted(prefect: FakePrefect, ledger: LedgerHere, monkeypatch: pytest.MonkeyPatch) -> Registry:
     """The registry of the next evaluator, which reads the automations that changed since the first one."""
     monkeypatch.setattr(registry_module, "OVERLAP", timedelta(0))
     return registry_of(prefect, ledger)

@@ -11,8 +11,7 @@ from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.evaluator.consumers.registry import Registry
-from assetflow.evaluator.ports import ConsumerLedger
-from assetflow.evaluator.process.composition import open_registry
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.prefect_io.names import EVENTS_PARAMETER, SCHEMA_EXTENSION
 
 A, B, C = (Asset(f"s3://lake/{letter}") for letter in "abc")
@@ -93,9 +92,10 @@ class FakePrefect:
         self.rows["automations"].pop(path.rpartition("/")[2], None)
 
 
-def registry_of(prefect: FakePrefect, ledger: ConsumerLedger) -> Registry:
-    return open_registry(prefect, ledger)  # type: ignore[arg-type]
+def registry_of(prefect: FakePrefect, ledger: LedgerThread) -> Registry:
+    return Registry(prefect, ledger)  # type: ignore[arg-type]
 
 
-async def known(ledger: ConsumerLedger) -> dict[str, object]:
-    return {each.consumer.name: each.consumer.schedule.condition for each in await ledger.consumers()}
+def known(ledger: LedgerThread) -> dict[str, object]:
+    """The conditions of the consumers."""
+    return {each.consumer.name: each.consumer.schedule.condition for each in ledger.reader.consumers.all()}

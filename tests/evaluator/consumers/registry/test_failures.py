@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from assetflow.core.values.assets import Asset
-from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable, StatementRefused
+from assetflow.evaluator.consumers import registry as registry_module
 from assetflow.evaluator.consumers.registry import Registry
-from assetflow.evaluator.process import composition
 from tests.evaluator.consumers.registry.fake_prefect import A, B, FakePrefect, known
-from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
+from tests.evaluator.ledgers import LedgerHere
 
 
 def unreachable(*_: Any, **__: Any) -> Any:
@@ -23,14 +22,14 @@ def unreachable(*_: Any, **__: Any) -> Any:
 
 @pytest.mark.parametrize("request_", ["POST /deployments/filter", "POST /flows/filter", "POST /automations/filter"])
 async def test_a_failed_look_is_repeated(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, request_: str
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry, request_: str
 ) -> None:
     prefect.deploy(1, A)
     prefect.fails = [(request_, PrefectUnreachable("gone"))]
     with pytest.raises(PrefectUnreachable):
         await registry.sync()
     await registry.sync()
-    assert await known(ledger) == {"flow/d1": A}
+    assert known(ledger) == {"flow/d1": A}
     assert len(prefect.automations) == 1
 
 
@@ -38,7 +37,7 @@ async def test_each_successful_look_is_reported(
     prefect: FakePrefect, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The report ends a failure, in the log and in the status, as soon as a look succeeds."""
-    monkeypatch.setattr(composition, "subscribe", unreachable)
+    monkeypatch.setattr(registry_module, "subscribe", unreachable)
     prefect.deploy(1, A)
     prefect.fails = [("POST /deployments/filter", PrefectUnreachable("gone"))]
     looks = asyncio.Event()
@@ -52,14 +51,14 @@ async def test_each_successful_look_is_reported(
 
 
 async def test_an_automation_that_cannot_be_created_now_is_created_later_and_the_others_now(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
 ) -> None:
     first = prefect.deploy(1, A)
     prefect.deploy(2, B)
     prefect.fails = [("POST /automations/", PrefectUnreachable("500"))]
 
     await registry.sync()
-    assert await known(ledger) == {"flow/d1": A, "flow/d2": B}
+    assert known(ledger) == {"flow/d1": A, "flow/d2": B}
     assert list(registry.report.problems) == [first]
     assert len(prefect.automations) == 1
 
@@ -71,30 +70,22 @@ async def test_an_automation_that_cannot_be_created_now_is_created_later_and_the
 @pytest.mark.parametrize("error", [StatementRefused("odd"), KeyError("id"), UnicodeEncodeError("utf-8", "", 0, 1, "x")])
 async def test_a_deployment_that_fails_for_any_reason_does_not_hold_up_the_others(
     prefect: FakePrefect,
-    ledger: MemoryConsumers,
+    ledger: LedgerHere,
     registry: Registry,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     error: Exception,
 ) -> None:
     bad = prefect.deploy(1, A)
     prefect.deploy(2, B)
-    deploy = ledger.deploy
-
-    async def choosy(deployed: Deployed, *given: Any, **named: Any) -> Any:
-        if deployed.id == bad:
-            raise error
-        return await deploy(deployed, *given, **named)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ledger, "deploy", choosy)
-        for _ in range(3):
-            await registry.sync()
-        assert await known(ledger) == {"flow/d2": B}
-        assert list(registry.report.problems) == [bad]
-        assert len([each for each in caplog.records if each.levelno >= logging.WARNING]) == 1
+    ledger.refuses = lambda name, given: error if name == "deploy" and given[1] == bad else None
+    for _ in range(3):
+        await registry.sync()
+    assert known(ledger) == {"flow/d2": B}
+    assert list(registry.report.problems) == [bad]
+    assert len([each for each in caplog.records if each.levelno >= logging.WARNING]) == 1
+    ledger.refuses = lambda _name, _given: None
     await registry.sync()
-    assert await known(ledger) == {"flow/d1": A, "flow/d2": B}
+    assert known(ledger) == {"flow/d1": A, "flow/d2": B}
     assert registry.report.problems == {}
 
 
@@ -127,17 +118,10 @@ async def test_a_refusal_of_prefect_is_logged_once_and_not_retried(
     assert prefect.automations == []
 
 
-async def test_a_locked_ledger_loses_no_change(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_locked_ledger_loses_no_change(prefect: FakePrefect, ledger: LedgerHere, registry: Registry) -> None:
     prefect.deploy(1, A)
-
-    async def locked(*_: object, **__: object) -> None:
-        raise LedgerLocked("held by another process")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ledger, "deploy", locked)
-        with pytest.raises(LedgerLocked):
-            await registry.sync()
+    ledger.fails["deploy"] = [LedgerLocked("held by another process")]
+    with pytest.raises(LedgerLocked):
+        await registry.sync()
     await registry.sync()
-    assert await known(ledger) == {"flow/d1": A}
+    assert known(ledger) == {"flow/d1": A}

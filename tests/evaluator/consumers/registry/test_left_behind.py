@@ -14,7 +14,7 @@ from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.core.wire.deployments import Deployed
 from assetflow.evaluator.consumers.registry import Registry, left_behind
 from tests.evaluator.consumers.registry.fake_prefect import START, A, B, FakePrefect
-from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
+from tests.evaluator.ledgers import LedgerHere
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=1)
@@ -48,16 +48,16 @@ def test_two_that_differ_or_are_deployed_together_have_none(change: dict[str, ob
 
 
 async def test_the_note_goes_with_the_deployment(
-    prefect: FakePrefect, registry: Registry, ledger: MemoryConsumers, caplog: pytest.LogCaptureFixture
+    prefect: FakePrefect, registry: Registry, ledger: LedgerHere, caplog: pytest.LogCaptureFixture
 ) -> None:
     prefect.deploy(1, A, entrypoint="flows.py:report", created=START.isoformat())
     await registry.sync()
     later = (START + timedelta(hours=1)).isoformat()
     prefect.deploy(2, A, entrypoint="flows.py:report", created=later)
     await registry.sync()
-    assert list(ledger.notes) == ["flow/d1"]
+    assert list(ledger.reader.notes()) == ["flow/d1"]
     assert caplog.text.count("flow/d1 runs beside flow/d2") == 1
     prefect.rows["deployments"].pop(str(UUID(int=1)))
     prefect.deploy(3, B)
     await registry.sync()
-    assert ledger.notes == {}
+    assert ledger.reader.notes() == {}

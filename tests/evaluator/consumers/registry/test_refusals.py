@@ -13,11 +13,10 @@ from assetflow import Asset
 from assetflow.core.values.freshness_schedules import Eager
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.registry import Registry
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Reader
 from assetflow.prefect_io.names import SCHEDULE_SATISFIED
 from tests.evaluator.consumers.registry.fake_prefect import A, B, FakePrefect, known, registry_of
-from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
 
 TABLE, OTHER = Asset("s3://lake/table"), Asset("s3://lake/other")
 ENTRY = {"entrypoint": "flows/tables.py:core"}
@@ -70,13 +69,11 @@ async def test_8_1_a_refused_deployment_is_looked_at_when_another_one_changes(
     await registry.sync()
     prefect.deploy(1, Eager(A), B)
     await registry.sync()
-    assert [*await known(thread)] == ["flow/d1", "flow/d2"]
+    assert [*known(thread)] == ["flow/d1", "flow/d2"]
     assert refused(place) == []
 
 
-async def test_8_1_and_8_10_sync_finds_refusals_without_a_ledger(prefect: FakePrefect) -> None:
-    memory = MemoryConsumers()
-    registry = registry_of(prefect, memory)
+async def test_8_1_and_8_10_sync_finds_refusals(prefect: FakePrefect, registry: Registry, place: Path) -> None:
     prefect.deploy(1, Eager(A), TABLE)
     prefect.deploy(2, Eager(B), TABLE)
     prefect.deploy(3, Eager(TABLE), A)
@@ -84,7 +81,7 @@ async def test_8_1_and_8_10_sync_finds_refusals_without_a_ledger(prefect: FakePr
     assert [error.rule for error in registry.report.problems.values()] == ["8.1", "8.10"]
     del prefect.rows["deployments"][str(prefect.deploy(1, None))]
     await registry.sync()
-    assert [each.name for each in memory.refused] == []
+    assert refused(place) == []
 
 
 async def test_8_1_two_flows_change_places_in_one_look(
@@ -96,7 +93,7 @@ async def test_8_1_two_flows_change_places_in_one_look(
     prefect.deploy(1, Eager(A), TABLE)
     prefect.deploy(2, Eager(A), B)
     await registry.sync()
-    assert sorted(await known(thread)) == ["flow/d1", "flow/d2"]
+    assert sorted(known(thread)) == ["flow/d1", "flow/d2"]
     assert refused(place) == []
 
 
@@ -151,7 +148,7 @@ async def test_8_1_the_schedule_before_stays_with_the_refusal_beside_it_and_its_
     assert shown["description"].endswith(f"Contract 8.1. What it had before stays. {before['description']}")
     prefect.save("automations", {**shown, "enabled": False})
     await registry.sync()
-    assert [each.consumer.paused for each in await thread.consumers()] == [False, True]
+    assert [each.consumer.paused for each in thread.reader.consumers.all()] == [False, True]
 
     prefect.deploy(2, Eager(B), OTHER)
     await registry.sync()

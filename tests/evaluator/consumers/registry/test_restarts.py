@@ -10,20 +10,18 @@ from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.reconcile import RESHOWN_AT_ONCE
 from assetflow.evaluator.consumers.registry import Registry
 from tests.evaluator.consumers.registry.fake_prefect import A, B, C, FakePrefect, known
-from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
+from tests.evaluator.ledgers import LedgerHere
 
 
-async def test_a_new_ledger_reads_everything(
-    prefect: FakePrefect, ledger: MemoryConsumers, restarted: Registry
-) -> None:
+async def test_a_new_ledger_reads_everything(prefect: FakePrefect, ledger: LedgerHere, restarted: Registry) -> None:
     prefect.deploy(1, A)
     await restarted.begin()
-    assert await known(ledger) == {"flow/d1": A}
+    assert known(ledger) == {"flow/d1": A}
     assert prefect.writes == ["create"]
 
 
 async def test_a_restart_reads_the_automations_that_changed(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, restarted: Registry
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry, restarted: Registry
 ) -> None:
     for number in range(1, 401):
         prefect.deploy(number, A)
@@ -33,7 +31,7 @@ async def test_a_restart_reads_the_automations_that_changed(
     prefect.save("automations", {**switched, "enabled": False})
     prefect.asked.clear()
     await restarted.begin()
-    assert [each.consumer.paused for each in await ledger.consumers()].count(True) == 1
+    assert [each.consumer.paused for each in ledger.reader.consumers.all()].count(True) == 1
     assert prefect.asked.count("POST /automations/filter") == 1
     assert not [asked for asked in prefect.asked if asked.startswith("GET")]
     assert len(restarted.report.scheduled) == 400
@@ -41,7 +39,7 @@ async def test_a_restart_reads_the_automations_that_changed(
 
 
 async def test_a_restart_reconciles_what_was_deployed_changed_and_deleted_meanwhile(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, restarted: Registry
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry, restarted: Registry
 ) -> None:
     gone, *_ = (prefect.deploy(number, A) for number in (1, 2, 3, 4))
     await registry.sync()
@@ -51,8 +49,8 @@ async def test_a_restart_reconciles_what_was_deployed_changed_and_deleted_meanwh
     prefect.deploy(3, A, paused=True)
     prefect.deploy(5, C)
     await restarted.begin()
-    assert await known(ledger) == {"flow/d2": B, "flow/d3": A, "flow/d4": A, "flow/d5": C}
-    assert [each.consumer.held for each in await ledger.consumers()] == [False, True, False, False]
+    assert known(ledger) == {"flow/d2": B, "flow/d3": A, "flow/d4": A, "flow/d5": C}
+    assert [each.consumer.held for each in ledger.reader.consumers.all()] == [False, True, False, False]
     writes = list(prefect.writes)
     await restarted.sync()
     assert prefect.writes == [*writes, "delete"]
@@ -73,19 +71,19 @@ async def test_the_look_after_a_restart_does_the_rest(
 
 
 async def test_what_deployments_without_a_schedule_make_is_known_at_once(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, restarted: Registry
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry, restarted: Registry
 ) -> None:
     prefect.deploy(1, A)
     await registry.sync()
     await registry.sync()
     producer = prefect.deploy(2, None, B)
     await restarted.begin()
-    assert list(ledger.producers) == [producer]
+    assert list(ledger.reader.consumers.unlisted()) == [producer]
 
 
 @pytest.mark.parametrize("request_", ["POST /deployments/filter", "POST /automations/filter"])
 async def test_a_failed_restart_is_repeated(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, restarted: Registry, request_: str
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry, restarted: Registry, request_: str
 ) -> None:
     prefect.deploy(1, A)
     await registry.sync()
@@ -95,7 +93,7 @@ async def test_a_failed_restart_is_repeated(
     with pytest.raises(PrefectUnreachable):
         await restarted.begin()
     await restarted.begin()
-    assert await known(ledger) == {"flow/d1": B}
+    assert known(ledger) == {"flow/d1": B}
 
 
 async def test_what_a_new_version_shows_otherwise_is_updated_a_few_at_a_time(

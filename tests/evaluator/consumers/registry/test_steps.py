@@ -6,49 +6,48 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
-import pytest
-
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.evaluator.consumers.registry import Registry
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.consumers.registry import AUTOMATIONS, Registry
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from tests.evaluator.consumers.registry.fake_prefect import START, A, B, C, FakePrefect, known, registry_of
-from tests.evaluator.consumers.registry.memory_consumers import MemoryConsumers
+from tests.evaluator.ledgers import LedgerHere, ledger_here
 
 
 async def test_consumers_are_numbered_in_the_order_in_which_they_were_deployed(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
 ) -> None:
     for number in (3, 1, 2):
         prefect.deploy(number, A)
     await registry.sync()
-    assert [each.consumer.name for each in await ledger.consumers()] == ["flow/d3", "flow/d1", "flow/d2"]
+    assert [each.consumer.name for each in ledger.reader.consumers.all()] == ["flow/d3", "flow/d1", "flow/d2"]
 
 
 async def test_without_a_change_nothing_is_written_and_the_ledger_is_not_read(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry, monkeypatch: pytest.MonkeyPatch
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
 ) -> None:
     prefect.deploy(1, A)
     await registry.sync()
     await registry.sync()
-    monkeypatch.setattr(ledger, "consumers", None)
+    ledger.calls.clear()
     await registry.sync()
+    assert ledger.calls == []
     assert prefect.writes == ["create"]
 
 
 async def test_the_automation_of_an_evaluator_that_died_is_adopted(prefect: FakePrefect, registry: Registry) -> None:
     prefect.deploy(1, A)
     await registry.sync()
-    again = MemoryConsumers()
-    await registry_of(prefect, again).sync()
+    with ledger_here() as again:
+        await registry_of(prefect, again).sync()
+        (consumer,) = again.reader.consumers.all()
     assert prefect.writes == ["create"]
-    (consumer,) = await again.consumers()
     assert str(consumer.automation_id) == prefect.automations[0]["id"]
 
 
 async def test_removing_the_tag_leads_to_no_second_automation(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
 ) -> None:
     prefect.deploy(1, A)
     await registry.sync()
@@ -61,27 +60,27 @@ async def test_removing_the_tag_leads_to_no_second_automation(
 
 
 async def test_a_deployment_deleted_while_no_evaluator_ran_is_removed(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
 ) -> None:
     deployment = prefect.deploy(1, A)
     prefect.deploy(2, B)
     await registry.sync()
     del prefect.rows["deployments"][str(deployment)]
     await registry_of(prefect, ledger).sync()
-    assert await known(ledger) == {"flow/d2": B}
+    assert known(ledger) == {"flow/d2": B}
     assert len(prefect.automations) == 1
 
 
 async def test_the_declarations_of_producers_are_stored(
-    prefect: FakePrefect, ledger: MemoryConsumers, registry: Registry
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
 ) -> None:
     producer = prefect.deploy(1, None, A)
     await registry.sync()
-    assert await known(ledger) == {}
-    assert ledger.producers[producer].name == "flow/d1"
+    assert known(ledger) == {}
+    assert ledger.reader.consumers.unlisted()[producer][0] == "flow/d1"
     del prefect.rows["deployments"][str(producer)]
     await registry.sync()
-    assert ledger.producers == {}
+    assert ledger.reader.consumers.unlisted() == {}
 
 
 async def test_a_resume_and_a_changed_schedule_lead_to_decisions(prefect: FakePrefect, tmp_path: Path) -> None:
@@ -90,11 +89,11 @@ async def test_a_resume_and_a_changed_schedule_lead_to_decisions(prefect: FakePr
         deployment = prefect.deploy(1, A & B)
         prefect.deploy(2, None, C)
         await registry.sync()
-        assert await known(consumers) == {"flow/d1": A & B}
+        assert known(consumers) == {"flow/d1": A & B}
         assert [(edge.name, edge.value) for edge in ledger.reader.lineage.declared()] == [("flow/d2", C.uri)]
         assert {asset.uri for asset in ledger.reader.assets.all()} == {A.uri, B.uri, C.uri}
         await registry.sync()
-        assert await consumers.automations_seen() == START + timedelta(seconds=3)
+        assert await consumers.cursor(AUTOMATIONS) == START + timedelta(seconds=3)
 
         record(ledger, A)
         prefect.deploy(1, A)
@@ -111,7 +110,7 @@ async def test_a_resume_and_a_changed_schedule_lead_to_decisions(prefect: FakePr
 
         del prefect.rows["deployments"][str(deployment)]
         await registry.sync()
-        assert await known(consumers) == {}
+        assert known(consumers) == {}
 
 
 def record(ledger: Ledger, asset: Asset) -> None:

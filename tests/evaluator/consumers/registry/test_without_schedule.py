@@ -14,7 +14,7 @@ from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
-from assetflow.evaluator.process.ledger_thread import LedgerThread
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from tests.evaluator.consumers.registry.fake_prefect import FLOW, A, B, C, FakePrefect, known, registry_of
 from tests.ledger.sql.test_plans import statements
@@ -54,7 +54,7 @@ async def test_it_makes_its_outputs_and_is_no_consumer(prefect: FakePrefect, led
     chain(prefect)
     registry = registry_of(prefect, ledger)
     await registry.sync()
-    assert await known(ledger) == {"flow/d2": None}
+    assert known(ledger) == {"flow/d2": None}
     assert [step.name for step in registry.report.steps] == ["flow/d2"] * 2
     assert len(prefect.automations) == 1
     assert maker(ledger) == "flow/d1"
@@ -114,7 +114,7 @@ async def test_a_schedule_that_comes_and_goes_leaves_it_in_the_graph(
         deploy(prefect, CORE, FlowDeclaration(ConsumerOptions(to_schedule(schedule)), (made,), (A,)), tags=tags)
         await registry.sync()
         assert maker(ledger) == "flow/d1"
-        conditions = await known(ledger)
+        conditions = known(ledger)
         assert conditions.get("flow/d1") == (A if starts else None)
         assert ("flow/d1" in conditions) == (starts or freshness is not None)
         assert len(prefect.automations) == 1 + starts
