@@ -13,8 +13,8 @@ from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, f
 
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import iso
+from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.records import Activity, AssetRecord, Order
-from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values
 from assetflow.ledger.sql.tables import (
     ALIAS,
@@ -197,11 +197,8 @@ class ListedAsset:
         }
 
 
-class AssetReader:
-    """Reads assets. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class AssetReader(Topic):
+    """Reads assets."""
 
     def all(self) -> list[AssetRecord]:
         """Return all assets, by URI."""
@@ -243,14 +240,12 @@ class AssetReader:
     def numbers(self, uris: Collection[str]) -> dict[str, int]:
         """Return the numbers of those of these assets that the ledger knows, by URI."""
         query = select(ASSET.c.uri, ASSET.c.id).where(in_values(ASSET.c.uri, "uris"))
-        with self._connect() as connection:
-            return {row[0]: row[1] for row in connection.execute(query, {"uris": uris})}
+        return {row[0]: row[1] for row in self._rows(query, {"uris": uris})}
 
     def names(self, uris: Collection[str]) -> dict[str, str]:
         """Return what these assets are called, by URI: their name, or else their URI."""
         query = select(ASSET.c.uri, READABLE_NAME).where(in_values(ASSET.c.uri, "uris"))
-        with self._connect() as connection:
-            known = {row[0]: row[1] for row in connection.execute(query, {"uris": uris})}
+        known = {row[0]: row[1] for row in self._rows(query, {"uris": uris})}
         return {uri: known.get(uri, uri) for uri in uris}
 
     def activity(self) -> Mapping[str, Activity]:
@@ -258,23 +253,19 @@ class AssetReader:
         newest = select(EVENT.c.uri, func.count().label("count"), func.max(EVENT.c.sequence).label("newest"))
         totals = newest.group_by(EVENT.c.uri).subquery()
         query = select(totals.c.uri, totals.c.count, EVENT.c.occurred).join(EVENT, EVENT.c.sequence == totals.c.newest)
-        with self._connect() as connection:
-            return {uri: Activity(count, occurred) for uri, count, occurred in connection.execute(query)}
+        return {uri: Activity(count, occurred) for uri, count, occurred in self._rows(query)}
 
     def hidden(self) -> set[str]:
         """Return the URIs of the assets that are hidden."""
-        with self._connect() as connection:
-            return set(connection.scalars(HIDDEN))
+        return set(self._scalars(HIDDEN))
 
     def owner_of(self, name: str) -> str | None:
         """Return the URI that a name belongs to. Contract 1.2."""
-        with self._connect() as connection:
-            return connection.scalar(select(ASSET_NAME.c.uri).where(ASSET_NAME.c.name == name))
+        return self._scalar(select(ASSET_NAME.c.uri).where(ASSET_NAME.c.name == name))
 
     def uris_called(self, texts: Collection[str]) -> dict[str, str]:
         """Return the URIs of the assets that people mean: those with these names, else those with these URIs."""
-        with self._connect() as connection:
-            return {row[0]: row[1] for row in connection.execute(_CALLED, {"texts": list(texts)})}
+        return {row[0]: row[1] for row in self._rows(_CALLED, {"texts": list(texts)})}
 
     def known_names(self) -> list[str]:
         """Return all URIs and names, for suggestions."""
@@ -287,15 +278,13 @@ class AssetReader:
 
     def groups(self) -> list[str]:
         """Return the groups of assets."""
-        with self._connect() as connection:
-            return sorted(connection.scalars(select(ASSET.c.group).distinct()))
+        return sorted(self._scalars(select(ASSET.c.group).distinct()))
 
     def aliases(self) -> list[str]:
         """Return the aliases that events came through, or that schedules and flows name."""
         declared = select(EDGE.c.value).where(EDGE.c.kind == "alias")
         scheduled = select(CONSUMER_TOKEN.c.value).where(CONSUMER_TOKEN.c.kind == "alias")
-        with self._connect() as connection:
-            return sorted(connection.scalars(select(ALIAS.c.name).union(declared, scheduled)))
+        return sorted(self._scalars(select(ALIAS.c.name).union(declared, scheduled)))
 
     def uris_of_tokens(self, tokens: Collection[tuple[str, str]]) -> set[str]:
         """Return the URIs that these tokens mean: URIs themselves, owners of names, and assets linked to aliases."""

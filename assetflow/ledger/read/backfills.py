@@ -16,6 +16,7 @@ from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.words import iso
 from assetflow.ledger.fold.freshness_rows import BACKFILL_COLUMNS, STEP_COLUMNS, backfill_from_row, step_from_row
 from assetflow.ledger.read.states import States
+from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_TARGET
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import CONSUMER, DECISION
@@ -184,10 +185,11 @@ class BackfillTargetRecord:
         }
 
 
-class BackfillReader:
-    """Reads backfills. All methods raise `LedgerError` if the ledger cannot be read."""
+class BackfillReader(Topic):
+    """Reads backfills."""
 
     def __init__(self, states: States) -> None:
+        super().__init__(states.connect)
         self._states = states
 
     def maker(self, uri: str) -> tuple[Consumer, Sequence[str]] | None:
@@ -223,10 +225,8 @@ class BackfillReader:
         Parameters:
             uri: only backfills of this asset.
         """
-        query = _BACKFILLS.order_by(BACKFILL.c.number.desc()).limit(limit)
-        if uri is not None:
-            query = query.where(BACKFILL.c.uri == uri)
-        return self._backfills(query if before is None else query.where(BACKFILL.c.number < before))
+        query = _BACKFILLS.where(*given((BACKFILL.c.uri, uri)))
+        return self._backfills(newest_first(query, BACKFILL.c.number, before, limit))
 
     def get(self, number: int) -> BackfillRecord | None:
         """Return a backfill; `None` if no backfill has this number."""
@@ -236,9 +236,8 @@ class BackfillReader:
     def progress(self, number: int) -> list[WaveColumn]:
         """Return the consumers of a backfill, wave by wave, with the number of their targets in each state."""
         found: dict[tuple[int, str], dict[str, int]] = {}
-        with self._states.connect() as connection:
-            for wave, name, state, count in connection.execute(_PROGRESS, {"backfill": number}):
-                found.setdefault((wave, name), {})[state] = count
+        for wave, name, state, count in self._rows(_PROGRESS, {"backfill": number}):
+            found.setdefault((wave, name), {})[state] = count
         return [WaveColumn(wave, name, counts) for (wave, name), counts in found.items()]
 
     def targets(
@@ -254,7 +253,7 @@ class BackfillReader:
         if record is None:
             return []
         query = _TARGETS if state is None else _TARGETS.where(_T.state == state)
-        with self._states.connect() as connection:
+        with self._connect() as connection:
             rows = connection.execute(query.limit(limit), {"backfill": number, "after": after}).all()
             found = [(step_from_row(step), name, deployment) for *step, name, deployment in rows]
             ids = [run_id(record.backfill, deployment, step.target.key, step.attempt) for step, _, deployment in found]
@@ -265,6 +264,5 @@ class BackfillReader:
         ]
 
     def _backfills(self, query: Any) -> list[BackfillRecord]:
-        with self._states.connect() as connection:
-            rows = connection.execute(query).all()
+        rows = self._rows(query)
         return [BackfillRecord(backfill_from_row(row[:-1]), row[-1] is not None) for row in rows]

@@ -20,6 +20,7 @@ from assetflow.core.values.consumers import MissedDeadline
 from assetflow.core.values.words import count, iso
 from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
+from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.records import (
     ConsumerFilter,
     ConsumerOrder,
@@ -28,7 +29,6 @@ from assetflow.ledger.records import (
     MissedDeadlineRecord,
     TimerRecord,
 )
-from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row, key_from_column
 from assetflow.ledger.sql.tables import (
@@ -183,11 +183,8 @@ class ConsumerOverview:
         }
 
 
-class ConsumerReader:
-    """Reads consumers. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class ConsumerReader(Topic):
+    """Reads consumers."""
 
     def get(self, number: int) -> ConsumerRecord | None:
         """Return the consumer with this id, unless it was removed."""
@@ -202,18 +199,15 @@ class ConsumerReader:
         called: list[ColumnElement[bool]] = [CONSUMER.c.name == text, func.replace(CONSUMER.c.name, "/", ".") == text]
         with suppress(ValueError):
             called.append(CONSUMER.c.deployment_id == UUID(text))
-        with self._connect() as connection:
-            return connection.scalars(select(CONSUMER.c.id).where(_LIVE, or_(*called)).order_by(CONSUMER.c.id)).first()
+        return self._scalar(select(CONSUMER.c.id).where(_LIVE, or_(*called)).order_by(CONSUMER.c.id).limit(1))
 
     def names(self) -> list[str]:
         """Return the names of all consumers."""
-        with self._connect() as connection:
-            return sorted(connection.scalars(select(CONSUMER.c.name).where(_LISTED)))
+        return sorted(self._scalars(select(CONSUMER.c.name).where(_LISTED)))
 
     def lazy(self) -> set[str]:
         """Return the names of the consumers that run as late as freshness policies allow. Contract 8.14."""
-        with self._connect() as connection:
-            return set(connection.scalars(select(CONSUMER.c.name).where(_LISTED, _IS_LAZY)))
+        return set(self._scalars(select(CONSUMER.c.name).where(_LISTED, _IS_LAZY)))
 
     def all(self, *, removed: bool = False) -> list[ConsumerRecord]:
         """Return all consumers by id, or those that were removed."""
@@ -245,9 +239,8 @@ class ConsumerReader:
     def unlisted(self) -> dict[UUID, tuple[str, str]]:
         """Return the flows that stand in the data graph only, by deployment: their names and their declarations."""
         query = select(CONSUMER.c.deployment_id, CONSUMER.c.name, CONSUMER.c.declaration)
-        with self._connect() as connection:
-            rows = connection.execute(query.where(_LIVE, ~CONSUMER.c.listed))
-            return {number: (name, text) for number, name, text in rows}
+        rows = self._rows(query.where(_LIVE, ~CONSUMER.c.listed))
+        return {number: (name, text) for number, name, text in rows}
 
     def overviews(self, records: Sequence[ConsumerRecord]) -> list[ConsumerOverview]:
         """Return these consumers as lists show them, in a constant number of statements."""
@@ -273,16 +266,14 @@ class ConsumerReader:
 
     def timers(self) -> list[TimerRecord]:
         """Return the timers of all consumers, including those of consumers that were removed since."""
-        with self._connect() as connection:
-            rows = connection.execute(_TIMERS).all()
+        rows = self._rows(_TIMERS)
         return [
             TimerRecord(consumer, name, deployment_id, Timer(timetable_from_json(times), *rest), inherited)
             for consumer, name, deployment_id, times, *rest, inherited in rows
         ]
 
     def _read(self, query: Select[Any]) -> list[ConsumerRecord]:
-        with self._connect() as connection:
-            return [_record(row) for row in connection.execute(query)]
+        return [_record(row) for row in self._rows(query)]
 
 
 @dataclass
@@ -314,16 +305,14 @@ def _conditions(where: ConsumerFilter) -> list[ColumnElement[bool]]:
     if where.search:
         found.append(CONSUMER.c.name.icontains(where.search, autoescape=True))
     stopped = or_(CONSUMER.c.paused, CONSUMER.c.held)
-    for holds, wanted in (
+    wanted = (
         (CONSUMER.c.paused, where.paused),
         (CONSUMER.c.held, where.held),
         (~stopped, where.active),
         (_IS_WAITING, where.waiting),
         (_HAS_FAILED, where.failed),
-    ):
-        if wanted is not None:
-            found.append(holds if wanted else ~holds)
-    return found
+    )
+    return [*found, *(holds if is_wanted else ~holds for holds, is_wanted in wanted if is_wanted is not None)]
 
 
 def _record(row: Sequence[Any]) -> ConsumerRecord:
@@ -353,23 +342,16 @@ MISSED = select(
 ).select_from(MISSED_DEADLINE.join(CONSUMER, CONSUMER.c.id == MISSED_DEADLINE.c.consumer))
 
 
-class DeadlineReader:
-    """Reads missed deadlines. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class DeadlineReader(Topic):
+    """Reads missed deadlines."""
 
     def missed(
         self, *, consumer: int | None = None, before: int | None = None, limit: int = 100
     ) -> list[MissedDeadlineRecord]:
         """Return missed deadlines, newest first. To page on, give the number of the last one as `before`."""
-        query = MISSED.order_by(MISSED_DEADLINE.c.number.desc()).limit(limit)
-        if consumer is not None:
-            query = query.where(MISSED_DEADLINE.c.consumer == consumer)
-        if before is not None:
-            query = query.where(MISSED_DEADLINE.c.number < before)
-        with self._connect() as connection:
-            return [missed_from_row(row) for row in connection.execute(query)]
+        query = MISSED.where(*given((MISSED_DEADLINE.c.consumer, consumer)))
+        page = newest_first(query, MISSED_DEADLINE.c.number, before, limit)
+        return [missed_from_row(row) for row in self._rows(page)]
 
 
 def missed_after(connection: Connection, number: int, limit: int) -> list[MissedDeadlineRecord]:

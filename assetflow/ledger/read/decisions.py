@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, or_, select, union, union_all
@@ -17,8 +17,8 @@ from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.words import IdStart
 from assetflow.core.wire.freshness import causes_from_json, reads_from_json
 from assetflow.ledger.read.queues import EventSample, sample
+from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, KeyDecisions
-from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row, key_from_column
@@ -132,11 +132,8 @@ _WITHOUT_NOTE = DECISIONS.where(DECISION.c.noted.is_(None), DECISION.c.flow_run_
 _STATES = {"waiting": "Waiting", "launched": "Running", "undeliverable": "Undeliverable"}
 
 
-class DecisionReader:
-    """Reads decisions. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class DecisionReader(Topic):
+    """Reads decisions."""
 
     def get(self, decision_id: UUID) -> DecisionRecord | None:
         """Return the decision with this id."""
@@ -153,21 +150,18 @@ class DecisionReader:
     def beginning(self, start: IdStart, most: int) -> list[UUID]:
         """Return the ids of decisions whose id, or whose flow run's id, begins so, at most `most`."""
         found: dict[UUID, None] = {}
-        with self._connect() as connection:
-            for column in (DECISION.c.id, DECISION.c.flow_run_id):
-                query = select(DECISION.c.id).where(column.between(start.first, start.last)).limit(most)
-                found |= dict.fromkeys(connection.scalars(query))
+        for column in (DECISION.c.id, DECISION.c.flow_run_id):
+            query = select(DECISION.c.id).where(column.between(start.first, start.last)).limit(most)
+            found |= dict.fromkeys(self._scalars(query))
         return list(found)[:most]
 
     def is_compared(self, flow_run_id: UUID) -> bool:
         """Return True if the ledger knows a flow run, and what it makes is compared (8.6)."""
-        with self._connect() as connection:
-            return bool(connection.scalar(_IS_COMPARED, {"flow_run": flow_run_id}))
+        return bool(self._scalar(_IS_COMPARED, {"flow_run": flow_run_id}))
 
     def ended(self, flow_runs: Collection[UUID]) -> Sequence[UUID]:
         """Return those of some flow runs that have ended, as far as the ledger knows, whoever started them."""
-        with self._connect() as connection:
-            return connection.scalars(_ENDED, {"runs": list(flow_runs)}).all()
+        return self._scalars(_ENDED, {"runs": list(flow_runs)})
 
     def find(
         self,
@@ -184,20 +178,14 @@ class DecisionReader:
         Parameters:
             has_run: only decisions that have a flow run.
         """
-        query = DECISIONS.order_by(DECISION.c.number.desc()).limit(limit)
-        if consumer is not None:
-            query = query.where(DECISION.c.consumer == consumer)
-        if target_key is not None:
-            query = query.where(DECISION.c.target_key == target_key)
-        if before is not None:
-            query = query.where(DECISION.c.number < before)
+        query = DECISIONS.where(*given((DECISION.c.consumer, consumer), (DECISION.c.target_key, target_key)))
         if has_run:
             query = query.where(DECISION.c.flow_run_id.is_not(None))
         if status in ("waiting", "launched"):
             query = query.where(DECISION.c.ended.is_(None), DECISION.c.status == status)
         elif status is not None:
             query = query.where(DECISION.c.status == literal_column(f"'{status}'"))
-        return self._read(query)
+        return self._read(newest_first(query, DECISION.c.number, before, limit))
 
     def waiting(
         self, *, limit: int = 100, besides: Collection[int] = ()
@@ -220,8 +208,7 @@ class DecisionReader:
         kept = {each.id: (each.kind, each.because) for each in decisions if each.because}
         if not kept:
             return {}
-        with self._connect() as connection:
-            rows = connection.execute(_TRIED, {"ids": list(kept)}).all()
+        rows = self._rows(_TRIED, {"ids": list(kept)})
         return {
             number: Asked(kind, because, tried["code_versions"], reads_from_json(tried["reads"]), predecessor)
             for number, tried, predecessor in rows
@@ -240,8 +227,7 @@ class DecisionReader:
             after: only runs whose ids come after this one; `None` for all.
         """
         query = _OPEN_RUNS if after is None else _OPEN_RUNS.where(DECISION.c.flow_run_id > after)
-        with self._connect() as connection:
-            return connection.scalars(query.limit(limit)).all()
+        return self._scalars(query.limit(limit))
 
     def failed_runs(self, consumer: int, key: str | None = None, limit: int | None = None) -> Sequence[UUID]:
         """Return the flow runs of a consumer's decisions that failed, the newest decision first.
@@ -249,12 +235,10 @@ class DecisionReader:
         Parameters:
             key: only of this target key.
         """
-        query = select(DECISION.c.flow_run_id).where(DECISION.c.consumer == consumer, DECISION.c.run_state.in_(FAILED))
-        if key is not None:
-            query = query.where(DECISION.c.target_key == key)
+        of = given((DECISION.c.consumer, consumer), (DECISION.c.target_key, key))
+        query = select(DECISION.c.flow_run_id).where(*of, DECISION.c.run_state.in_(FAILED))
         query = query.where(DECISION.c.flow_run_id.is_not(None)).order_by(DECISION.c.number.desc()).limit(limit)
-        with self._connect() as connection:
-            return connection.scalars(query).all()
+        return self._scalars(query)
 
     def without_note(self, *, limit: int = 100) -> list[DecisionRecord]:
         """Return the decisions whose run has no note yet that says why it ran, oldest first."""
@@ -264,19 +248,14 @@ class DecisionReader:
         self, consumer: int | None = None, *, uri: str | None = None, event_id: UUID | None = None
     ) -> list[UUID]:
         """Return the undeliverable decisions: of a consumer, or those that consumed events of an asset or one event."""
-        query = select(DECISION.c.id).where(DECISION.c.status == literal_column("'undeliverable'"))
-        if consumer is not None:
-            query = query.where(DECISION.c.consumer == consumer)
-        if uri is not None or event_id is not None:
-            consumed = select(RECEIPT.c.decision).join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence)
-            consumed = consumed.where(RECEIPT.c.decision == DECISION.c.number, RECEIPT.c.decision.is_not(None))
-            if uri is not None:
-                consumed = consumed.where(EVENT.c.uri == uri)
-            if event_id is not None:
-                consumed = consumed.where(EVENT.c.id == event_id)
-            query = query.where(consumed.exists())
-        with self._connect() as connection:
-            return list(connection.scalars(query.order_by(DECISION.c.number)))
+        of_consumer = given((DECISION.c.consumer, consumer))
+        query = select(DECISION.c.id).where(DECISION.c.status == literal_column("'undeliverable'"), *of_consumer)
+        of_event = given((EVENT.c.uri, uri), (EVENT.c.id, event_id))
+        if of_event:
+            consumed = select(RECEIPT.c.decision).join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence).where(*of_event)
+            of_decision = (RECEIPT.c.decision == DECISION.c.number, RECEIPT.c.decision.is_not(None))
+            query = query.where(consumed.where(*of_decision).exists())
+        return list(self._scalars(query.order_by(DECISION.c.number)))
 
     def by_key(self, consumer: int) -> Mapping[str, KeyDecisions]:
         """Return the target keys for which a consumer has decisions, in the order of their latest decisions."""
@@ -290,10 +269,8 @@ class DecisionReader:
             DECISION.c.made,
         )
         query: Any = select(*columns).where(DECISION.c.consumer == consumer, DECISION.c.target_key != NO_KEY)
-        with self._connect() as connection:
-            rows = cast("Sequence[Sequence[Any]]", connection.execute(query.order_by(DECISION.c.number)).all())
         found: dict[str, KeyDecisions] = {}
-        for key, number, kind, status, run_state, run, made in rows:
+        for key, number, kind, status, run_state, run, made in self._rows(query.order_by(DECISION.c.number)):
             before = found.pop(key, None)
             backfills = (before.backfills if before else 0) + (kind == "backfill")
             found[key] = replace(KeyDecisions(number, _STATES.get(status) or run_state, run, made), backfills=backfills)
@@ -307,8 +284,7 @@ class DecisionReader:
     def last_made(self, until: datetime) -> datetime | None:
         """Return when the newest decision was made, without those that a clock which was ahead made after `until`."""
         newest = select(DECISION.c.made).where(DECISION.c.made <= until).order_by(DECISION.c.number.desc()).limit(1)
-        with self._connect() as connection:
-            return connection.scalar(newest)
+        return self._scalar(newest)
 
     def events_of(self, decisions: Sequence[DecisionRecord]) -> dict[UUID, tuple[AssetEvent, ...]]:
         """Return the events that decisions consumed, oldest first, by the decisions' ids."""
@@ -330,8 +306,7 @@ class DecisionReader:
             return consumed_assets(connection, decisions)
 
     def _read(self, query: Select[Any], **values: Any) -> list[DecisionRecord]:
-        with self._connect() as connection:
-            return [decision_from_row(row) for row in connection.execute(query, values)]
+        return [decision_from_row(row) for row in self._rows(query, values)]
 
 
 def decision_from_row(row: Sequence[Any]) -> DecisionRecord:

@@ -17,8 +17,8 @@ from assetflow.core.values.events import AssetEvent, Pin, Recording, SourceFlowR
 from assetflow.core.values.words import IdStart
 from assetflow.core.wire.events import origin_from_json
 from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.read.topic import Topic, newest_first
 from assetflow.ledger.records import EventFilter, Order, ReceiptRecord, RefusedRecord
-from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import begins_with, in_values, text_at
 from assetflow.ledger.sql.rows import (
     EVENT_COLUMNS,
@@ -56,23 +56,17 @@ _REFUSED = (
 )
 
 
-class EventReader:
-    """Reads events. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class EventReader(Topic):
+    """Reads events."""
 
     def get(self, event_id: UUID) -> AssetEvent | None:
         """Return the event with this id."""
-        with self._connect() as connection:
-            row = connection.execute(select(*EVENT_COLUMNS).where(EVENT.c.id == event_id)).one_or_none()
-        return None if row is None else event_from_row(row)
+        return next(map(event_from_row, self._rows(select(*EVENT_COLUMNS).where(EVENT.c.id == event_id))), None)
 
     def beginning(self, start: IdStart, most: int) -> list[UUID]:
         """Return the ids of events that begin so, at most `most`."""
         query = select(EVENT.c.id).where(EVENT.c.id.between(start.first, start.last)).limit(most)
-        with self._connect() as connection:
-            return list(connection.scalars(query))
+        return list(self._scalars(query))
 
     def find(
         self,
@@ -89,14 +83,12 @@ class EventReader:
         where = where or EventFilter()
         sequence = _sequence(where)
         query = _matching(select(*EVENT_COLUMNS), where).order_by(sequence.desc() if newest_first else sequence)
-        with self._connect() as connection:
-            return [event_from_row(row) for row in connection.execute(query.limit(limit).offset(offset or None))]
+        return [event_from_row(row) for row in self._rows(query.limit(limit).offset(offset or None))]
 
     def count(self, where: EventFilter | None = None) -> int:
         """Return the number of events."""
         query = _matching(select(func.count()).select_from(EVENT), where or EventFilter())
-        with self._connect() as connection:
-            return connection.execute(query).scalar_one()
+        return self._scalar(query)
 
     def page(
         self, where: EventFilter, order: Order = (("timestamp", False),), *, limit: int = 100, offset: int = 0
@@ -131,8 +123,7 @@ class EventReader:
 
     def last_sequence(self) -> int:
         """Return the sequence of the newest event; 0 if there is none."""
-        with self._connect() as connection:
-            return connection.execute(select(LEDGER.c.last_event)).scalar_one()
+        return self._scalar(select(LEDGER.c.last_event))
 
     def runs_called(self, text: str, *, limit: int) -> list[SourceFlowRun]:
         """Return the runs that made the newest updates and whose name begins so, the newest first."""
@@ -140,8 +131,7 @@ class EventReader:
         query = select(EVENT.c.origin).where(
             EVENT.c.sequence > newest - _SEARCHED, EVENT.c.flow_run_id.is_not(None), begins_with(_RUN, text)
         )
-        with self._connect() as connection:
-            rows = connection.scalars(query.order_by(EVENT.c.sequence.desc()).limit(_SEARCHED_ROWS)).all()
+        rows = self._scalars(query.order_by(EVENT.c.sequence.desc()).limit(_SEARCHED_ROWS))
         found = (origin_from_json(origin).flow_run for origin in rows)
         return list({run.id: run for run in found if run is not None}.values())[:limit]
 
@@ -161,11 +151,9 @@ class EventReader:
 
     def refused(self, *, before: int | None = None, limit: int = 100) -> list[RefusedRecord]:
         """Return what was refused as an event, newest first: with `before`, what was so earlier. Contract 2.6."""
-        query = select(*_REFUSED).order_by(REFUSED.c.number.desc()).limit(limit)
-        if before is not None:
-            query = query.where(REFUSED.c.number < before)
-        with self._connect() as connection:
-            return [RefusedRecord(*row) for row in connection.execute(query)]
+        return [
+            RefusedRecord(*row) for row in self._rows(newest_first(select(*_REFUSED), REFUSED.c.number, before, limit))
+        ]
 
 
 def _sequence(where: EventFilter) -> Any:
@@ -263,11 +251,8 @@ class ConsumedBy:
     newest: int
 
 
-class ReceiptReader:
-    """Reads receipts. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class ReceiptReader(Topic):
+    """Reads receipts."""
 
     def of_event(self, event_id: UUID, *, limit: int | None = None, offset: int = 0) -> list[ReceiptRecord]:
         """Return the receipts of an event, by consumer and target key."""
@@ -275,25 +260,22 @@ class ReceiptReader:
             RECEIPTS.outerjoin(CONSUMER, CONSUMER.c.id == RECEIPT.c.consumer)
         )
         query = query.where(EVENT.c.id == event_id).order_by(RECEIPT.c.consumer, RECEIPT.c.target_key)
-        with self._connect() as connection:
-            rows = connection.execute(query.limit(limit).offset(offset or None))
-            return [ReceiptRecord(receipt_from_row(row), row[-2], row[-1]) for row in rows]
+        rows = self._rows(query.limit(limit).offset(offset or None))
+        return [ReceiptRecord(receipt_from_row(row), row[-2], row[-1]) for row in rows]
 
     def counts(self, sequences: Collection[int]) -> dict[int, dict[str, int]]:
         """Return how many receipts of each status these events have, by the events' sequences."""
         found: defaultdict[int, dict[str, int]] = defaultdict(dict)
-        with self._connect() as connection:
-            for sequence, status, number in connection.execute(_COUNTS, {"sequences": list(sequences)}):
-                found[sequence][status] = number
+        for sequence, status, number in self._rows(_COUNTS, {"sequences": list(sequences)}):
+            found[sequence][status] = number
         return found
 
     def consumed_by(self, sequences: Collection[int]) -> dict[int, list[ConsumedBy]]:
         """Return the decisions that consumed these events, by the events' sequences."""
         found: defaultdict[int, list[ConsumedBy]] = defaultdict(list)
-        with self._connect() as connection:
-            for row in connection.execute(_CONSUMED, {"sequences": list(sequences)}):
-                sequence, decision, name, key, *rest = row
-                found[sequence].append(ConsumedBy(decision, name, key_from_column(key), *rest))
+        for row in self._rows(_CONSUMED, {"sequences": list(sequences)}):
+            sequence, decision, name, key, *rest = row
+            found[sequence].append(ConsumedBy(decision, name, key_from_column(key), *rest))
         return found
 
 

@@ -257,7 +257,7 @@ def _decision(reader: Reader, consumer: int, number: int | None) -> DecisionReco
 
 
 class WhatIfReader:
-    """Tells what would happen. Nothing is written. All methods raise `LedgerError` if the ledger cannot be read."""
+    """Tells what would happen. Nothing is written."""
 
     def __init__(self, states: States) -> None:
         self._states = states

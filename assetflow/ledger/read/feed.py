@@ -11,8 +11,8 @@ from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read.consumers import missed_after
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row, events_of
+from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.records import DecisionRecord, MissedDeadlineRecord
-from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
 from assetflow.ledger.sql.tables import ASSET, ASSET_NAME, DECISION, EVENT, EVENT_ALIAS, LEDGER, MISSED_DEADLINE
@@ -51,11 +51,8 @@ class FeedPage:
     deadlines: Sequence[MissedDeadlineRecord] = ()
 
 
-class FeedReader:
-    """Reads the feed. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class FeedReader(Topic):
+    """Reads the feed."""
 
     def end(self) -> Position:
         """Return the position after the newest change, for a reader that starts now."""

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, bindparam, exists, func, or_, select
+from sqlalchemy import and_, bindparam, exists, func, or_, select
 
 from assetflow.core.explain.plan import PlannedConsumer, explain_plan
 from assetflow.core.explain.status import (
@@ -39,7 +39,7 @@ from assetflow.ledger.fold.freshness_rows import (
 from assetflow.ledger.read.judging import read_unjudged
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import States
-from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION, KEPT_RUN, POLICY, POLICY_CHANGE
 from assetflow.ledger.sql.rows import key_to_column
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT
@@ -125,31 +125,26 @@ class AssetVersion:
         }
 
 
-class FreshnessReader:
-    """Reads what chapter 8 knows, by the judging of the evaluator.
-
-    All methods raise `LedgerError` if the ledger cannot be read.
-    """
+class FreshnessReader(Topic):
+    """Reads what chapter 8 knows, by the judging of the evaluator."""
 
     def __init__(self, states: States) -> None:
+        super().__init__(states.connect)
         self._states = states
 
     def compares(self, deployment_id: UUID | None = None) -> bool:
         """Return True if the flow of a deployment is compared with what it reads and makes; by default, if any is."""
-        with self._states.connect() as connection:
-            if deployment_id is None:
-                return bool(connection.scalar(_COMPARES))
-            return bool(connection.scalar(_COMPARES_FLOW, {"deployment": deployment_id}))
+        if deployment_id is None:
+            return bool(self._scalar(_COMPARES))
+        return bool(self._scalar(_COMPARES_FLOW, {"deployment": deployment_id}))
 
     def knows_run(self, flow_run_id: UUID) -> bool:
         """Return True if a flow run is that of a decision, or is or was one of a flow that is compared."""
-        with self._states.connect() as connection:
-            return bool(connection.scalar(_KNOWS_RUN, {"run": flow_run_id}))
+        return bool(self._scalar(_KNOWS_RUN, {"run": flow_run_id}))
 
     def lacks_start(self, flow_run_id: UUID) -> bool:
         """Return True if a run of a flow that is compared goes on, and its start is not stored (8.6)."""
-        with self._states.connect() as connection:
-            return bool(connection.scalar(_LACKS_START, {"run": flow_run_id}))
+        return bool(self._scalar(_LACKS_START, {"run": flow_run_id}))
 
     def other_runs(self, limit: int, after: UUID | None = None) -> Sequence[UUID]:
         """Return the flow runs that go on, as far as the ledger knows, and that no decision asked for (8.6), by id.
@@ -158,8 +153,7 @@ class FreshnessReader:
             after: only runs whose ids come after this one; `None` for all.
         """
         query = _OTHER_RUNS if after is None else _OTHER_RUNS.where(KEPT_RUN.c.id > after)
-        with self._states.connect() as connection:
-            return connection.scalars(query.limit(limit)).all()
+        return self._scalars(query.limit(limit))
 
     def status(self, uri: str, key: str | None, now: datetime) -> Status:
         """Return the status of an asset, or of one of its partitions.
@@ -177,7 +171,7 @@ class FreshnessReader:
             return [explainer.of(uri) for uri in (sorted(state.freshness.graph.compared()) if uris is None else uris)]
 
     def _unjudged(self) -> Unjudged | None:
-        with self._states.connect() as connection:
+        with self._connect() as connection:
             return read_unjudged(connection)
 
     def states(self, uris: Collection[str]) -> dict[str, str]:
@@ -244,9 +238,8 @@ class FreshnessReader:
             before: only those before this place in the ledger.
         """
         query = _VERSIONS if key is None else _VERSIONS.where(_V.partition_key == key_to_column(key))
-        with self._states.connect() as connection:
-            given = {"uri": uri, "last": LAST if before is None else before - 1}
-            return [_version(row) for row in connection.execute(query.limit(limit), given)]
+        place = {"uri": uri, "last": LAST if before is None else before - 1}
+        return [_version(row) for row in self._rows(query.limit(limit), place)]
 
 
 def _names_of(state: State) -> Callable[[str], str]:
@@ -290,11 +283,8 @@ CHANGES = select(
 )
 
 
-class PolicyReader:
-    """Reads how fresh assets are. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class PolicyReader(Topic):
+    """Reads how fresh assets are."""
 
     def all(self) -> list[AssetFreshness]:
         """Return all assets with a policy, by URI."""
@@ -311,18 +301,8 @@ class PolicyReader:
 
     def changes(self, *, uri: str | None = None, before: int | None = None, limit: int = 100) -> list[StateChange]:
         """Return changes of states, newest first. To page on, give the number of the last one as `before`."""
-        query = CHANGES.order_by(POLICY_CHANGE.c.number.desc()).limit(limit)
-        if uri is not None:
-            query = query.where(POLICY_CHANGE.c.uri == uri)
-        if before is not None:
-            query = query.where(POLICY_CHANGE.c.number < before)
-        with self._connect() as connection:
-            return changes_of(connection, query)
-
-
-def changes_of(connection: Connection, query: Any) -> list[StateChange]:
-    """Return the changes of states that a query of the form of `CHANGES` finds."""
-    return [_change(row) for row in connection.execute(query)]
+        query = CHANGES.where(*given((POLICY_CHANGE.c.uri, uri)))
+        return list(map(change_of, self._rows(newest_first(query, POLICY_CHANGE.c.number, before, limit))))
 
 
 def _freshness(row: Sequence[Any], unjudged: Unjudged | None) -> AssetFreshness:
@@ -330,7 +310,8 @@ def _freshness(row: Sequence[Any], unjudged: Unjudged | None) -> AssetFreshness:
     return AssetFreshness.of(uri, record, record.chain[-1][0] if record.chain else None, unjudged)
 
 
-def _change(row: Sequence[Any]) -> StateChange:
+def change_of(row: Sequence[Any]) -> StateChange:
+    """Return the change of a state in a row of `CHANGES`."""
     *of, posted, stored, maker, deployment_id, flow_run = row
     number, change = change_from_row(of)
     return StateChange(number, change, maker, deployment_id, flow_run, posted, stored)

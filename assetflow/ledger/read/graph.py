@@ -14,6 +14,7 @@ from assetflow.core.graph.lineage import Edge, Node, edge_of
 from assetflow.core.rules.runs import FAILED
 from assetflow.core.values.conditions import Token
 from assetflow.ledger.read.assets import HIDDEN, READABLE_NAME
+from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import (
@@ -105,11 +106,11 @@ class _Known:
     graph: WholeGraph
 
 
-class GraphReader:
-    """Reads the graph. All methods raise `LedgerError` if the ledger cannot be read."""
+class GraphReader(Topic):
+    """Reads the graph."""
 
     def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+        super().__init__(connect)
         self._known: _Known | None = None
 
     def whole(self) -> WholeGraph:
@@ -126,8 +127,7 @@ class GraphReader:
 
     def groups(self) -> dict[str, str]:
         """Return the group of each asset that has one, by URI."""
-        with self._connect() as connection:
-            return dict(connection.execute(_GROUPS).tuples().all())
+        return dict(self._rows(_GROUPS))
 
     def facts(self, nodes: Collection[Node]) -> dict[Node, NodeFacts]:
         """Return the facts about these nodes."""

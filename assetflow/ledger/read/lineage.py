@@ -10,8 +10,8 @@ from sqlalchemy import Connection, and_, or_, select
 from assetflow.core.graph.lineage import Edge, Node, edge_of
 from assetflow.core.values.conditions import Token
 from assetflow.ledger.read.assets import HIDDEN
+from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.records import DeclaredEdge
-from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET_NAME, CONSUMER, CONSUMER_TOKEN, EDGE
 
@@ -43,23 +43,18 @@ _DATA_OF_FLOWS = _DATA.where(in_values(EDGE.c.name, "flow"))
 _DECLARED = select(EDGE.c.deployment_id, EDGE.c.name, EDGE.c.direction, EDGE.c.kind, EDGE.c.value)
 
 
-class LineageReader:
-    """Reads lineage. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class LineageReader(Topic):
+    """Reads lineage."""
 
     def declared(self) -> list[DeclaredEdge]:
         """Return what deployments declare to produce and to read."""
-        with self._connect() as connection:
-            return [DeclaredEdge(*row) for row in connection.execute(_DECLARED)]
+        return [DeclaredEdge(*row) for row in self._rows(_DECLARED)]
 
     def other_flows(self, text: str, *, limit: int) -> list[str]:
         """Return the names of deployments with this text that declare assets, and are not among the consumers."""
         listed = select(CONSUMER.c.name).where(CONSUMER.c.removed_at.is_(None), CONSUMER.c.listed)
         query = select(EDGE.c.name).distinct().where(EDGE.c.name.icontains(text, autoescape=True))
-        with self._connect() as connection:
-            return [*connection.scalars(query.where(EDGE.c.name.not_in(listed)).order_by(EDGE.c.name).limit(limit))]
+        return [*self._scalars(query.where(EDGE.c.name.not_in(listed)).order_by(EDGE.c.name).limit(limit))]
 
     def edges_of(self, nodes: Collection[Node]) -> list[Edge]:
         """Return the edges that touch one of the nodes: schedules, what flows produce and read, links of aliases."""

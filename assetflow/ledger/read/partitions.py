@@ -16,8 +16,8 @@ from assetflow.core.partitions import PartitionMapper
 from assetflow.core.rules.runs import FAILED
 from assetflow.core.values.conditions import Token
 from assetflow.ledger.fold.source import LedgerSource
+from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.records import AssetRecord
-from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, CONSUMER_TOKEN, DECISION, EVENT, NO_KEY, PENDING
 
@@ -52,11 +52,8 @@ _UPDATED = (
 )
 
 
-class PartitionStateReader:
-    """Reads the states of keys. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class PartitionStateReader(Topic):
+    """Reads the states of keys."""
 
     def runs(self, uri: str, deployments: Collection[UUID], keys: Collection[str]) -> dict[str, RunOfKey]:
         """Return the keys that are made now, and those whose latest run failed and that nothing has updated since.
@@ -123,14 +120,11 @@ class PartitionRecord:
     last_time: datetime
 
 
-class PartitionReader:
-    """Reads partitions. All methods raise `LedgerError` if the ledger cannot be read.
+class PartitionReader(Topic):
+    """Reads partitions.
 
     Keys are ordered as texts.
     """
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
 
     def page(self, uri: str, *, after: str = "", limit: int = 100) -> list[PartitionRecord]:
         """Return the partitions of an asset by key, from the first key after `after` on."""
@@ -143,8 +137,7 @@ class PartitionReader:
             .subquery()
         )
         query = select(totals, EVENT.c.occurred).join(EVENT, EVENT.c.sequence == totals.c.newest)
-        with self._connect() as connection:
-            return [PartitionRecord(*row) for row in connection.execute(query.order_by(totals.c.partition_key))]
+        return [PartitionRecord(*row) for row in self._rows(query.order_by(totals.c.partition_key))]
 
     def having(self, key: str, *, limit: int) -> list[str]:
         """Return the URIs of assets with an event of this partition key, in the order of the URIs."""
@@ -153,8 +146,7 @@ class PartitionReader:
             select(EVENT.c.sequence).where(EVENT.c.uri == ASSET.c.uri, EVENT.c.partition_key == bindparam("key"))
         )
         query = select(ASSET.c.uri).where(has_key).order_by(ASSET.c.uri).limit(limit)
-        with self._connect() as connection:
-            return list(connection.scalars(query, {"key": key}))
+        return list(self._scalars(query, {"key": key}))
 
     def keys(
         self,
@@ -170,15 +162,13 @@ class PartitionReader:
         query = select(_KEY).where(EVENT.c.uri == uri, after < _KEY, since <= _KEY).distinct()
         if until is not None:
             query = query.where(until >= _KEY)
-        with self._connect() as connection:
-            found = connection.scalars(query.order_by(_KEY.desc() if newest_first else _KEY).limit(limit)).all()
+        found = self._scalars(query.order_by(_KEY.desc() if newest_first else _KEY).limit(limit))
         return [each for each in found if each is not None]
 
     def count(self, uri: str) -> int:
         """Return the number of partition keys of an asset."""
         query = select(func.count(_KEY.distinct())).where(EVENT.c.uri == uri, _KEY.is_not(None))
-        with self._connect() as connection:
-            return connection.execute(query).scalar_one()
+        return self._scalar(query)
 
     def counts_from(self, uri: str, bounds: Sequence[str]) -> list[int]:
         """Return the number of keys between each two neighbours of `bounds`, two or more, and from the last one on."""

@@ -24,7 +24,7 @@ from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import QueueSource
-from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column
 from assetflow.ledger.sql.tables import DECISION, EVENT, RECEIPT
@@ -108,11 +108,8 @@ class Past:
     dropped: int
 
 
-class PastReader:
-    """Reads what was queued at a moment. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class PastReader(Topic):
+    """Reads what was queued at a moment."""
 
     def at(self, consumer: Consumer, since: datetime, moment: datetime) -> Past:
         """Return a consumer as it was at a moment, by its present schedule.

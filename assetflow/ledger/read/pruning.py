@@ -18,7 +18,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, FromClause, and_, bindparam, exists, func, literal_column, not_, or_, select
 
 from assetflow.core.freshness.state.targets import REMEMBERED
-from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.sql.freshness_tables import BACKFILL, KEPT_RUN, POLICY_CHANGE, TARGET
 from assetflow.ledger.sql.functions import UtcTime, in_values
 from assetflow.ledger.sql.rows import QUEUED
@@ -43,36 +43,29 @@ class Pruned:
         return Pruned(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
 
 
-class PruningReader:
-    """Reads what can be pruned. All methods raise `LedgerError` if the ledger cannot be read.
+class PruningReader(Topic):
+    """Reads what can be pruned.
 
     Parameters of all methods:
         before: what was recorded and occurred before this time is old.
     """
 
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
-
     def count(self, before: datetime) -> Pruned:
         """Return how many rows are old and no longer needed."""
-        with self._connect() as connection:
-            counts = [connection.execute(query, {"before": before}).scalar_one() for query in _COUNTS]
+        counts = [self._scalar(query, {"before": before}) for query in _COUNTS]
         return Pruned(*counts)
 
     def needed_recordings(self, recordings: Iterable[UUID], before: datetime) -> set[UUID]:
         """Return those of these recordings that the ledger has and that are not old, or still needed."""
-        with self._connect() as connection:
-            return set(connection.scalars(_NEEDED_RECORDINGS, {"ids": list(recordings), "before": before}))
+        return set(self._scalars(_NEEDED_RECORDINGS, {"ids": list(recordings), "before": before}))
 
     def open_decisions(self, decisions: Iterable[UUID], before: datetime) -> set[UUID]:
         """Return those of these decisions that are not old, or whose run has not ended."""
-        with self._connect() as connection:
-            return set(connection.scalars(_OPEN_DECISIONS, {"ids": list(decisions), "before": before}))
+        return set(self._scalars(_OPEN_DECISIONS, {"ids": list(decisions), "before": before}))
 
     def finished_runs(self, flow_runs: Iterable[UUID], before: datetime) -> set[UUID]:
         """Return those of these flow runs that have ended and belong to an old decision."""
-        with self._connect() as connection:
-            return set(connection.scalars(_FINISHED_RUNS, {"ids": list(flow_runs), "before": before}))
+        return set(self._scalars(_FINISHED_RUNS, {"ids": list(flow_runs), "before": before}))
 
 
 def is_over(decision: FromClause) -> ColumnElement[bool]:

@@ -18,7 +18,7 @@ from assetflow.core.rules.state import State
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read.states import QueueSource
-from assetflow.ledger.sql.engine import Connect
+from assetflow.ledger.read.topic import Topic, given
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column, key_to_column
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, PENDING, RECEIPT
@@ -130,11 +130,8 @@ class QueuedAsset:
     since: datetime
 
 
-class QueueReader:
-    """Reads queues. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class QueueReader(Topic):
+    """Reads queues."""
 
     def events(
         self, consumer: int, target_key: str | None = None, *, after: int = 0, limit: int | None = None
@@ -142,8 +139,7 @@ class QueueReader:
         """Return the events in a queue, oldest first: those whose sequence is greater than `after`."""
         query = _QUEUED.where(_in_queue(consumer, target_key), RECEIPT.c.sequence > after)
         query = query.order_by(RECEIPT.c.sequence).limit(limit)
-        with self._connect() as connection:
-            return [event_from_row(row) for row in connection.execute(query)]
+        return [event_from_row(row) for row in self._rows(query)]
 
     def sample_of(self, consumer: int, target_key: str | None, *, most: int) -> EventSample:
         """Return the events in a queue; of more than `most` those that an explanation needs."""
@@ -165,18 +161,12 @@ class QueueReader:
         self, consumer: int | None = None, *, uri: str | None = None, event_id: UUID | None = None
     ) -> list[QueuedEvent]:
         """Return what is queued: for a consumer, of an asset, or one event; by consumer, target key and age."""
-        conditions: list[ColumnElement[bool]] = []
-        if consumer is not None:
-            conditions.append(RECEIPT.c.consumer == consumer)
-        if event_id is not None:
-            conditions.append(EVENT.c.id == event_id)
+        conditions = given((RECEIPT.c.consumer, consumer), (EVENT.c.id, event_id), (EVENT.c.uri, uri))
         if uri is not None:
             # A consumer's queue is short, the history of an asset may be long.
-            waiting = select(PENDING.c.consumer).where(PENDING.c.uri == uri)
-            conditions += [EVENT.c.uri == uri, RECEIPT.c.consumer.in_(waiting)]
+            conditions.append(RECEIPT.c.consumer.in_(select(PENDING.c.consumer).where(PENDING.c.uri == uri)))
         query = _QUEUED.where(*conditions).order_by(CONSUMER.c.name, RECEIPT.c.target_key, RECEIPT.c.sequence)
-        with self._connect() as connection:
-            return [_queued_event(row) for row in connection.execute(query)]
+        return [_queued_event(row) for row in self._rows(query)]
 
     def assets(self, *, consumer: int | None = None, uri: str | None = None) -> list[QueuedAsset]:
         """Return the assets in plain queues, by consumer and asset. Contract 3.7.
@@ -184,21 +174,15 @@ class QueueReader:
         Parameters:
             consumer, uri: only of this consumer, only this asset.
         """
-        query = _QUEUED_ASSETS
-        if consumer is not None:
-            query = query.where(PENDING.c.consumer == consumer)
-        if uri is not None:
-            query = query.where(PENDING.c.uri == uri)
-        with self._connect() as connection:
-            return [QueuedAsset(*row) for row in connection.execute(query)]
+        query = _QUEUED_ASSETS.where(*given((PENDING.c.consumer, consumer), (PENDING.c.uri, uri)))
+        return [QueuedAsset(*row) for row in self._rows(query)]
 
     def pending(self, consumer: int) -> Mapping[str | None, Pending]:
         """Return the queues of a consumer in short: by target key, URI and key, the number of events."""
         query = select(PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key, PENDING.c.count)
         found: dict[str | None, dict[str, dict[str | None, int]]] = {}
-        with self._connect() as connection:
-            for target_key, uri, key, count in connection.execute(query.where(PENDING.c.consumer == consumer)):
-                found.setdefault(key_from_column(target_key), {}).setdefault(uri, {})[key_from_column(key)] = count
+        for target_key, uri, key, count in self._rows(query.where(PENDING.c.consumer == consumer)):
+            found.setdefault(key_from_column(target_key), {}).setdefault(uri, {})[key_from_column(key)] = count
         return found
 
     def waiting(self, consumer: Consumer, target_key: str | None, now: datetime) -> Waiting | None:
@@ -215,21 +199,18 @@ class QueueReader:
         """Return the target keys for which something is queued, ordered as texts, from the first after `after` on."""
         key = PENDING.c.target_key
         query = select(key).where(PENDING.c.consumer == consumer, key > after).distinct().order_by(key).limit(limit)
-        with self._connect() as connection:
-            return list(connection.scalars(query))
+        return list(self._scalars(query))
 
     def size(self, consumer: int) -> tuple[int, int]:
         """Return for how many target keys of a consumer something is queued, and how many events that is."""
         query = select(func.count(PENDING.c.target_key.distinct()), func.coalesce(func.sum(PENDING.c.count), 0))
-        with self._connect() as connection:
-            keys, events = connection.execute(query.where(PENDING.c.consumer == consumer)).one()
+        keys, events = self._rows(query.where(PENDING.c.consumer == consumer))[0]
         return keys, int(events)
 
     def sizes(self) -> Mapping[int, int]:
         """Return the number of queued events for each consumer that has any."""
         query = select(PENDING.c.consumer, func.sum(PENDING.c.count)).group_by(PENDING.c.consumer)
-        with self._connect() as connection:
-            return {number: int(size) for number, size in connection.execute(query)}
+        return {number: int(size) for number, size in self._rows(query)}
 
 
 def _in_queue(consumer: int, target_key: str | None) -> ColumnElement[bool]:
@@ -288,11 +269,8 @@ class WaitingQueue:
     words: str
 
 
-class WaitingReader:
-    """Reads what waits. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class WaitingReader(Topic):
+    """Reads what waits."""
 
     def longest(self, now: datetime, *, limit: int) -> tuple[list[WaitingQueue], int]:
         """Return the queues that wait longest, of consumers that are neither paused nor held, and how many wait.

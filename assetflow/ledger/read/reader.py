@@ -19,6 +19,7 @@ from assetflow.core.wire.deployments import NOTES, RefusedDeployment
 from assetflow.errors import LedgerMissing
 from assetflow.ledger import lease, schema
 from assetflow.ledger.lease import Evaluators, Lease, read_lease
+from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.records import LedgerCounts
 from assetflow.ledger.sql.engine import default_place, ledger_url, open_engine, place_of
 from assetflow.ledger.sql.failures import explained
@@ -72,7 +73,7 @@ _TOPICS = {
 _WITH_STATES = frozenset({"backfills", "comparing", "freshness", "what_if"})
 
 
-class Reader:
+class Reader(Topic):
     """The reads of a ledger; thread safe. Each read sees what is committed when it begins.
 
     All reads raise `LedgerError` if the ledger cannot be read.
@@ -113,6 +114,7 @@ class Reader:
     comparing: CompareReader
 
     def __init__(self, engine: Engine, place: str) -> None:
+        super().__init__(self._open_connection)
         self.place = place
         self._engine = engine
 
@@ -169,26 +171,23 @@ class Reader:
         return States(self._connect)
 
     @contextmanager
-    def _connect(self) -> Generator[Connection]:
+    def _open_connection(self) -> Generator[Connection]:
         with explained(self.place), self._engine.connect() as connection:
             yield connection
 
     @cached_property
     def id(self) -> UUID:
         """The ledger's own id."""
-        with self._connect() as connection:
-            return connection.execute(select(LEDGER.c.id)).scalar_one()
+        return self._scalar(select(LEDGER.c.id))
 
     @cached_property
     def created(self) -> datetime:
         """When the ledger was made."""
-        with self._connect() as connection:
-            return connection.execute(select(LEDGER.c.created)).scalar_one()
+        return self._scalar(select(LEDGER.c.created))
 
     def prefect_api_url(self) -> str | None:
         """Return the address of the Prefect API that the ledger belongs to; `None` until an evaluator has set it."""
-        with self._connect() as connection:
-            return connection.scalar(select(LEDGER.c.prefect_api_url))
+        return self._scalar(select(LEDGER.c.prefect_api_url))
 
     def status(self) -> LedgerCounts:
         """Return the ledger in numbers."""
@@ -216,8 +215,7 @@ class Reader:
 
     def cursor(self, name: str) -> object:
         """Return what `Writer.set_cursor` stored under this name, or `None`."""
-        with self._connect() as connection:
-            return connection.scalar(select(CURSOR.c.value).where(CURSOR.c.name == name))
+        return self._scalar(select(CURSOR.c.value).where(CURSOR.c.name == name))
 
     def refused_deployments(self) -> list[RefusedDeployment]:
         """Return the deployments that the evaluator refused when it last looked, by name (contract 8.1)."""

@@ -14,8 +14,8 @@ from assetflow.core.values.watchers import stored_trigger
 from assetflow.core.watchers.intake import Note
 from assetflow.core.wire.conditions import node_from_json
 from assetflow.ledger.lease import Role, clock, is_held, read_lease
+from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.records import NO_WATCHERS, WatcherRecord, WatchingStatus
-from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import text_at
 from assetflow.ledger.sql.tables import NOTED_MESSAGE, WATCHED_ASSET, WATCHER, WATCHER_ITEM
 
@@ -29,11 +29,8 @@ _LOOKED_AFTER = select(func.count(), func.count().filter(_IS_FAILING)).where(*_I
 _FAILING = select(WATCHER.c.name, WATCHER.c.error).where(*_IS_LOOKED_AFTER, _IS_FAILING).order_by(WATCHER.c.name)
 
 
-class WatcherReader:
-    """Reads watchers. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, connect: Connect) -> None:
-        self._connect = connect
+class WatcherReader(Topic):
+    """Reads watchers."""
 
     def all(self) -> list[WatcherRecord]:
         """Return all watchers that deployments declare, by name."""
@@ -42,8 +39,7 @@ class WatcherReader:
 
     def any(self) -> bool:
         """Return True if a deployment declares a watcher."""
-        with self._connect() as connection:
-            return bool(connection.scalar(select(exists(select(WATCHER.c.name)))))
+        return bool(self._scalar(select(exists(select(WATCHER.c.name)))))
 
     def failing(self) -> list[WatcherRecord]:
         """Return the watchers whose last look failed and that are not paused, by name."""
@@ -75,26 +71,22 @@ class WatcherReader:
 
     def latest_change(self) -> tuple[int, object]:
         """Return a value that changes when a watcher is declared, dropped, paused or resumed."""
-        with self._connect() as connection:
-            count, changed = connection.execute(select(func.count(), func.max(WATCHER.c.changed))).one()
+        count, changed = self._rows(select(func.count(), func.max(WATCHER.c.changed)))[0]
         return count, changed
 
     def begun(self, watcher: str) -> bool:
         """Return True if a watcher has looked, so that what comes from now on is new. Contract 10.4."""
-        with self._connect() as connection:
-            return bool(connection.scalar(select(WATCHER.c.begun).where(WATCHER.c.name == watcher)))
+        return bool(self._scalar(select(WATCHER.c.begun).where(WATCHER.c.name == watcher)))
 
     def items(self, watcher: str) -> dict[str, object]:
         """Return the items of a watcher's cursor, by name. Contract 10.4."""
         query = select(WATCHER_ITEM.c.item, WATCHER_ITEM.c.value).where(WATCHER_ITEM.c.watcher == watcher)
-        with self._connect() as connection:
-            return dict(connection.execute(query).tuples().all())
+        return dict(self._rows(query))
 
     def notes(self, source: str) -> list[Note]:
         """Return the messages of a source that are noted. Contract 10.3."""
         query = select(NOTED_MESSAGE.c.token, NOTED_MESSAGE.c.digest).where(NOTED_MESSAGE.c.source == source)
-        with self._connect() as connection:
-            return [Note(token, digest) for token, digest in connection.execute(query)]
+        return [Note(token, digest) for token, digest in self._rows(query)]
 
 
 def _records(connection: Connection, watchers: Select[Any], watched: Select[Any]) -> list[WatcherRecord]:

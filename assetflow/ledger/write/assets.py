@@ -16,7 +16,7 @@ from assetflow.core.values.consumers import Decision
 from assetflow.core.wire import FlowDeclaration, declaration_from_text
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import EDGE, HIDDEN_ASSET, LEDGER
-from assetflow.ledger.write.store import Store, UnitOfWork
+from assetflow.ledger.write.store import Operations, UnitOfWork
 from assetflow.ledger.write.watchers import replace_watchers
 
 Row = dict[str, object]
@@ -24,11 +24,8 @@ Row = dict[str, object]
 _DROP = delete(EDGE).where(EDGE.c.deployment_id == bindparam("deployment"))
 
 
-class LineageWriter:
-    """Writes lineage. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class LineageWriter(Operations):
+    """Writes lineage."""
 
     def declare(
         self, deployment_id: UUID, name: str, declaration_text: str, now: datetime, *, late: bool = False
@@ -81,11 +78,8 @@ def _rows(of: Row, direction: str, outlets: Iterable[Outlet]) -> Iterable[Row]:
 _HIDE = upsert_rows((HIDDEN_ASSET.c.uri,), (HIDDEN_ASSET.c.sequence, HIDDEN_ASSET.c.since, HIDDEN_ASSET.c.hidden_by))
 
 
-class AssetWriter:
-    """Writes assets. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class AssetWriter(Operations):
+    """Writes assets."""
 
     def hide(self, uri: str, *, by: str, now: datetime) -> None:
         """Hide an asset until its next update. It is shown while a flow declares it."""

@@ -26,7 +26,7 @@ from assetflow.ledger.read.backfills import Planned
 from assetflow.ledger.sql.bulk import Bulk, insert_rows
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_EDGE
 from assetflow.ledger.sql.tables import LEDGER
-from assetflow.ledger.write.store import Store, UnitOfWork
+from assetflow.ledger.write.store import Operations, UnitOfWork
 
 # The number of rows in one transaction, for which other writers wait.
 AT_ONCE = 2_000
@@ -36,11 +36,8 @@ _ADD_STEPS = insert_rows((*STEP_KEY, *STEP_VALUES))
 _ADD_EDGES = insert_rows((BACKFILL_EDGE.c.backfill, BACKFILL_EDGE.c.above, BACKFILL_EDGE.c.below))
 
 
-class BackfillWriter:
-    """Writes backfills. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class BackfillWriter(Operations):
+    """Writes backfills."""
 
     def begin(self, wanted: Backfill, planned: Planned, now: datetime) -> tuple[Backfill, list[Decision]]:
         """Write a backfill in as many transactions as it needs, and let it begin with the last one.

@@ -15,13 +15,13 @@ from assetflow.core.rules import clock
 from assetflow.core.values.consumers import Decision
 from assetflow.ledger.fold.source import due_queues, next_due
 from assetflow.ledger.read.consumers import MISSED, missed_from_row
-from assetflow.ledger.read.freshness import CHANGES, changes_of
+from assetflow.ledger.read.freshness import CHANGES, change_of
 from assetflow.ledger.records import MissedDeadlineRecord
 from assetflow.ledger.sql.freshness_tables import POLICY_CHANGE
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import MISSED_DEADLINE
 from assetflow.ledger.write.consumers import find_consumer
-from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.store import Operations
 
 # A transaction goes through at most so many queues, so that others need not wait for long.
 AT_ONCE = 500
@@ -44,11 +44,8 @@ class TimePassed:
     told: int = 0
 
 
-class ClockWriter:
-    """Lets time act. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class ClockWriter(Operations):
+    """Lets time act."""
 
     def run(self, until: datetime, now: datetime) -> TimePassed:
         """Go through the instants up to one at which time changes something, in order; of very many, through some.
@@ -87,14 +84,8 @@ _OF_NUMBERS = update(POLICY_CHANGE).where(in_values(POLICY_CHANGE.c.number, "num
 _TO_TELL = CHANGES.where(POLICY_CHANGE.c.stored.is_(None)).order_by(POLICY_CHANGE.c.number)
 
 
-class FreshnessWriter:
-    """Writes what is to be tried again, and what Prefect was told.
-
-    All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written.
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class FreshnessWriter(Operations):
+    """Writes what is to be tried again, and what Prefect was told."""
 
     def retry(self, consumer: int, key: str | None, now: datetime) -> list[Decision]:
         """Forget what an Eager or Lazy consumer tried and waived, and return the decisions of the pass that follows.
@@ -114,7 +105,7 @@ class FreshnessWriter:
     def to_tell(self, limit: int) -> list[StateChange]:
         """Return the changes of states that Prefect's log was not seen to have, oldest first."""
         with self._store.reads() as connection:
-            return changes_of(connection, _TO_TELL.limit(limit))
+            return list(map(change_of, connection.execute(_TO_TELL.limit(limit))))
 
     def posted(self, numbers: Collection[int], now: datetime) -> None:
         """Store that the events of these changes are sent to Prefect now."""

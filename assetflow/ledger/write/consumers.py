@@ -21,7 +21,7 @@ from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import CONSUMER, TIMER
 from assetflow.ledger.write.assets import drop_edges, replace_edges
-from assetflow.ledger.write.store import Store, UnitOfWork
+from assetflow.ledger.write.store import Operations, UnitOfWork
 from assetflow.ledger.write.watchers import drop_watchers, replace_watchers
 
 _KEEP_TIMERS = upsert_rows(
@@ -32,11 +32,8 @@ _OF_DEPLOYMENT = _LIVE.where(CONSUMER.c.deployment_id == bindparam("wanted"))
 _NAMED = _LIVE.where(CONSUMER.c.name == bindparam("wanted"))
 
 
-class ConsumerWriter:
-    """Writes consumers. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class ConsumerWriter(Operations):
+    """Writes consumers."""
 
     def deploy(
         self,

@@ -24,18 +24,15 @@ from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import QUEUED, key_from_column
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, PENDING, RECEIPT
 from assetflow.ledger.write.consumers import find_consumer
-from assetflow.ledger.write.store import Store, UnitOfWork
+from assetflow.ledger.write.store import Operations, UnitOfWork
 
 _BACKFILL: ColumnElement[str] = literal_column("'backfill'")
 _RUNS = select(DECISION.c.id, DECISION.c.consumer, DECISION.c.target_key, DECISION.c.ended, DECISION.c.state_at)
 _NOTED = update(DECISION).where(in_values(DECISION.c.id, "ids"))
 
 
-class DecisionWriter:
-    """Writes decisions. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class DecisionWriter(Operations):
+    """Writes decisions."""
 
     def launched(self, decision_id: UUID, flow_run_id: UUID, now: datetime) -> None:
         """Store the run of a decision. A second call changes nothing.
@@ -266,11 +263,8 @@ _CONSUMER = select(CONSUMER.c.id).where(
 )
 
 
-class RunWriter:
-    """Writes runs that a person or a timetable started. All methods raise `LedgerLocked` and `LedgerError`."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class RunWriter(Operations):
+    """Writes runs that a person or a timetable started."""
 
     def goes_on(self, run: RunGoingOn, now: datetime) -> list[Decision]:
         """Store that a run goes on, if what it makes is compared, and return the decisions of the pass.
@@ -344,11 +338,8 @@ class RunWriter:
             return self._store.keep_up_to_date(unit.state, [], now)
 
 
-class QueueWriter:
-    """Writes queues. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class QueueWriter(Operations):
+    """Writes queues."""
 
     def remove(
         self,

@@ -21,17 +21,14 @@ from assetflow.core.wire.events import event_to_json
 from assetflow.ledger.read.decisions import known_decisions
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import DECISION, REFUSED
-from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.store import Operations
 
 _ENDS = select(DECISION.c.id, DECISION.c.ended).where(in_values(DECISION.c.id, "ids"))
 _NAMESPACE = UUID("0d6bb2f4-55a4-5d6e-9a44-3a0c3d5f6b1e")
 
 
-class EventWriter:
-    """Writes events. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class EventWriter(Operations):
+    """Writes events."""
 
     def record(self, recordings: Sequence[Recording], now: datetime) -> list[tuple[Recorded, list[Decision]]]:
         """Record, queue and decide in one transaction, with a pass after each recording. Contract 3.1, 4.3.

@@ -7,14 +7,11 @@ from datetime import datetime
 
 from assetflow.ledger import lease, schema
 from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease
-from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.store import Operations
 
 
-class LeaseWriter:
-    """Writes the lease. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class LeaseWriter(Operations):
+    """Writes the lease."""
 
     def acquire(
         self,

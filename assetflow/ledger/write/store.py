@@ -257,3 +257,13 @@ class Store:
     def _confirm(self, connection: Connection) -> None:
         if self.fence is not None:
             confirm(connection, self.fence)
+
+
+class Operations:
+    """Operations on one topic, each of which is one transaction.
+
+    All of them raise `LedgerLocked` and `LedgerError` if the ledger cannot be written.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store

@@ -22,7 +22,7 @@ from assetflow.core.wire.conditions import node_to_json
 from assetflow.errors import UnknownWatcher
 from assetflow.ledger.sql.bulk import delete_rows, insert_rows, upsert_rows
 from assetflow.ledger.sql.tables import NOTED_MESSAGE, REFUSED, WATCHED_ASSET, WATCHER, WATCHER_ITEM
-from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.store import Operations
 
 _KNOW = upsert_rows((WATCHER_ITEM.c.watcher, WATCHER_ITEM.c.item), (WATCHER_ITEM.c.value,))
 _FORGET_ITEMS = delete_rows((WATCHER_ITEM.c.watcher, WATCHER_ITEM.c.item))
@@ -30,11 +30,8 @@ _NOTE = insert_rows((NOTED_MESSAGE.c.token, NOTED_MESSAGE.c.source, NOTED_MESSAG
 _FORGET_NOTES = delete_rows((NOTED_MESSAGE.c.token,))
 
 
-class WatcherWriter:
-    """Writes watchers. All methods raise `LedgerLocked` and `LedgerError` if the ledger cannot be written."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
+class WatcherWriter(Operations):
+    """Writes watchers."""
 
     def record(self, intake: WatcherIntake, now: datetime) -> list[tuple[Recorded, list[Decision]]]:
         """Record what a watcher found, decide, and store its cursor, in one transaction. Contract 10.2 to 10.5.
