@@ -204,9 +204,7 @@ def _refuse_held(
 _SILENT = timedelta(seconds=2 * LEASE_SECONDS)
 _GONE = timedelta(minutes=10)
 
-_STAND_BY = upsert_rows(
-    (STANDBY.c.holder,), (STANDBY.c.renewed,), kept=(STANDBY.c.host, STANDBY.c.pid, STANDBY.c.since)
-)
+_STAND_BY = upsert_rows(STANDBY.c.holder, STANDBY.c.renewed, kept=(STANDBY.c.host, STANDBY.c.pid, STANDBY.c.since))
 
 
 @dataclass(frozen=True)

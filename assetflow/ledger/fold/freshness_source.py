@@ -17,24 +17,6 @@ from assetflow.core.freshness.records import FlowRecord, Item, ItemUpdate, Momen
 from assetflow.core.freshness.state import FreshnessSource
 from assetflow.core.freshness.state.policies import PolicyRecord
 from assetflow.core.freshness.state.targets import REMEMBERED, Backfill, BackfillItem
-from assetflow.ledger.fold.freshness_rows import (
-    BACKFILL_COLUMNS,
-    POLICY_KEY,
-    POLICY_VALUES,
-    RUN_KEY,
-    RUN_VALUES,
-    STEP_COLUMNS,
-    TARGET_PLACE,
-    TARGET_VALUES,
-    VERSION_COLUMNS,
-    backfill_from_row,
-    flow_from_json,
-    policy_from_row,
-    run_from_row,
-    step_from_row,
-    target_from_row,
-    update_from_row,
-)
 from assetflow.ledger.fold.freshness_writing import track
 from assetflow.ledger.sql.freshness_tables import (
     BACKFILL,
@@ -51,7 +33,16 @@ from assetflow.ledger.sql.freshness_tables import (
     TARGET_KEY,
 )
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row, key_from_column, key_to_column
+from assetflow.ledger.sql.rows import (
+    BACKFILL_ITEMS,
+    BACKFILLS,
+    CONSUMER_COLUMNS,
+    ITEM_UPDATES,
+    KEPT_RUNS,
+    POLICY_RECORDS,
+    TARGET_RECORDS,
+    consumer_from_row,
+)
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, NO_KEY
 
 PAGE = 100
@@ -59,13 +50,13 @@ PAGE = 100
 _T, _E = BACKFILL_TARGET.c, BACKFILL_EDGE.c
 IS_LIVE = and_(BACKFILL.c.begun.is_not(None), BACKFILL.c.ended.is_(None))
 HAS_BACKFILLS = exists(select(BACKFILL.c.number).where(IS_LIVE))
-_LIVE = select(*BACKFILL_COLUMNS).where(IS_LIVE).order_by(BACKFILL.c.number)
+_LIVE = select(*BACKFILLS.columns).where(IS_LIVE).order_by(BACKFILL.c.number)
 _OF_TARGET = (
-    select(*BACKFILL_COLUMNS)
+    select(*BACKFILLS.columns)
     .join(BACKFILL_TARGET, _T.backfill == BACKFILL.c.number)
     .where(BACKFILL.c.begun.is_not(None), _T.consumer == bindparam("consumer"), _T.target_key == bindparam("key"))
 )
-_STEPS = select(*STEP_COLUMNS).where(_T.backfill == bindparam("backfill"))
+_STEPS = select(*BACKFILL_ITEMS.columns).where(_T.backfill == bindparam("backfill"))
 _STEP = _STEPS.where(_T.consumer == bindparam("consumer"), _T.target_key == bindparam("key"))
 _READY = (
     _STEPS.where(_T.state == literal_column("'todo'"), _T.waits == literal_column("0"), _T.place > bindparam("after"))
@@ -73,7 +64,7 @@ _READY = (
     .limit(PAGE)
 )
 _BELOW = (
-    select(*STEP_COLUMNS)
+    select(*BACKFILL_ITEMS.columns)
     .join(BACKFILL_EDGE, and_(_E.backfill == _T.backfill, _E.below == _T.place))
     .where(_E.backfill == bindparam("backfill"), in_values(_E.above, "places"))
     .distinct()
@@ -95,14 +86,14 @@ class BackfillTables(FreshnessSource):
         self._connection = connection
 
     def backfills(self) -> Iterable[Backfill]:
-        return [backfill_from_row(row) for row in self._connection().execute(_LIVE)]
+        return [BACKFILLS.read(row) for row in self._connection().execute(_LIVE)]
 
     def backfills_of(self, target: Target) -> Iterable[Backfill]:
-        of = {"consumer": target.consumer, "key": key_to_column(target.key)}
-        return [backfill_from_row(row) for row in self._connection().execute(_OF_TARGET, of)]
+        of = {"consumer": target.consumer, "key": target.key}
+        return [BACKFILLS.read(row) for row in self._connection().execute(_OF_TARGET, of)]
 
     def step(self, backfill: int, target: Target) -> BackfillItem | None:
-        found = self._steps(_STEP, backfill, consumer=target.consumer, key=key_to_column(target.key))
+        found = self._steps(_STEP, backfill, consumer=target.consumer, key=target.key)
         return found[0] if found else None
 
     def ready_steps(self, backfill: int) -> Iterator[BackfillItem]:
@@ -124,7 +115,7 @@ class BackfillTables(FreshnessSource):
 
     def _steps(self, query: Select[Any], backfill: int, **values: Any) -> list[BackfillItem]:
         rows = self._connection().execute(query, {"backfill": backfill, **values})
-        return [step_from_row(row) for row in rows]
+        return [BACKFILL_ITEMS.read(row) for row in rows]
 
 
 # So many items are looked up one by one.
@@ -134,33 +125,33 @@ _V = ITEM_VERSION.c
 _OF_ITEM = and_(_V.uri == bindparam("uri"), _V.partition_key == bindparam("key"))
 _NEWEST_FIRST = (_V.sequence.desc(), _V.confirms.desc())
 _OLDEST_FIRST = (_V.sequence, _V.confirms)
-_HISTORY = select(*VERSION_COLUMNS).where(_OF_ITEM).order_by(*_NEWEST_FIRST)
+_HISTORY = select(*ITEM_UPDATES.columns).where(_OF_ITEM).order_by(*_NEWEST_FIRST)
 _NEWEST = _HISTORY.limit(1)
 # The newest updates of all items; a confirmation comes after the update that it confirms.
 NEWEST_OF_ITEMS = (
-    select(*VERSION_COLUMNS)
+    select(*ITEM_UPDATES.columns)
     .join(ITEM, and_(ITEM.c.uri == _V.uri, ITEM.c.partition_key == _V.partition_key, ITEM.c.sequence == _V.sequence))
     .order_by(_V.confirms)
 )
 _MANY_NEWEST = NEWEST_OF_ITEMS.where(ITEM.c.uri == bindparam("uri"), in_values(ITEM.c.partition_key, "keys"))
 _AS_OF = _HISTORY.where(_V.sequence <= bindparam("sequence")).limit(1)
-_FIRST = select(*VERSION_COLUMNS).where(_OF_ITEM).order_by(*_OLDEST_FIRST).limit(1)
+_FIRST = select(*ITEM_UPDATES.columns).where(_OF_ITEM).order_by(*_OLDEST_FIRST).limit(1)
 _ENDED = (
-    select(*VERSION_COLUMNS)
+    select(*ITEM_UPDATES.columns)
     .where(_OF_ITEM, _V.sequence >= bindparam("sequence"), _V.data_version != bindparam("version"))
     .order_by(*_OLDEST_FIRST)
     .limit(1)
 )
 _NEWEST_OF_UNTIL = (
-    select(*VERSION_COLUMNS)
+    select(*ITEM_UPDATES.columns)
     .where(_V.uri == bindparam("uri"), _V.recorded <= bindparam("until"))
     .order_by(*_NEWEST_FIRST)
     .limit(1)
 )
-_OF_ASSET = select(*VERSION_COLUMNS).where(_V.uri == bindparam("uri")).order_by(*_NEWEST_FIRST)
+_OF_ASSET = select(*ITEM_UPDATES.columns).where(_V.uri == bindparam("uri")).order_by(*_NEWEST_FIRST)
 _NEWEST_OF = _OF_ASSET.limit(1)
 _FIRST_OF = (
-    select(*VERSION_COLUMNS)
+    select(*ITEM_UPDATES.columns)
     .where(_V.uri == bindparam("uri"), _V.sequence >= bindparam("place"), _V.recorded >= bindparam("at"))
     .order_by(_V.sequence)
     .limit(1)
@@ -201,30 +192,31 @@ _TARGET_COUNT = select(func.count()).where(TARGET_KEY.c.consumer == bindparam("c
 _HAS_TARGET = select(
     exists().where(TARGET_KEY.c.consumer == bindparam("consumer"), TARGET_KEY.c.target_key == bindparam("key"))
 )
+_TARGET = (TARGET.c.consumer, TARGET.c.target_key)
 _IS_KNOWN = exists().where(TARGET_KEY.c.consumer == TARGET.c.consumer, TARGET_KEY.c.target_key == TARGET.c.target_key)
 _VERDICTS = (
     select(TARGET.c.verdict, func.count())
     .where(TARGET.c.consumer == bindparam("consumer"), TARGET.c.verdict > literal_column("''"), _IS_KNOWN)
     .group_by(TARGET.c.verdict)
 )
-_RECORDS = select(*TARGET_PLACE, *TARGET_VALUES).where(
+_RECORDS = select(*_TARGET, *TARGET_RECORDS.columns).where(
     in_values(TARGET.c.consumer, "consumers"), in_values(TARGET.c.target_key, "keys")
 )
 _WITH_VERDICT = (
-    select(*TARGET_PLACE)
+    select(*_TARGET)
     .where(TARGET.c.consumer == bindparam("consumer"), TARGET.c.verdict == bindparam("verdict"))
     .order_by(TARGET.c.target_key.desc())
 )
-_WAITING_OF = select(*TARGET_PLACE).where(
+_WAITING_OF = select(*_TARGET).where(
     in_values(TARGET.c.consumer, "consumers"), TARGET.c.verdict == literal_column("'waits'")
 )
 _WAITING = select(TARGET.c.consumer).where(TARGET.c.verdict == literal_column("'waits'")).distinct()
 _DUE_TARGETS = (
-    select(*TARGET_PLACE)
+    select(*_TARGET)
     .where(TARGET.c.look <= bindparam("until"))
     .order_by(TARGET.c.look, TARGET.c.target_key.desc(), TARGET.c.consumer)
 )
-_RUNS = select(*RUN_KEY, *RUN_VALUES)
+_RUNS = select(*KEPT_RUNS.columns)
 _OPEN_RUNS = _RUNS.where(in_values(KEPT_RUN.c.consumer, "consumers"), KEPT_RUN.c.ended.is_(None)).order_by(
     KEPT_RUN.c.asked, KEPT_RUN.c.id
 )
@@ -245,8 +237,8 @@ _FLOW = select(DATA_FLOW.c.record).where(DATA_FLOW.c.consumer == bindparam("cons
 _HAS_FLOWS = select(or_(exists(select(DATA_FLOW.c.consumer)), HAS_BACKFILLS))
 _CONSUMERS = select(*CONSUMER_COLUMNS).where(CONSUMER.c.removed_at.is_(None)).order_by(CONSUMER.c.id)
 NEXT_TARGET = select(func.min(TARGET.c.look))
-POLICIES = select(*POLICY_KEY, *POLICY_VALUES).order_by(POLICY.c.uri)
-_POLICY = select(*POLICY_KEY, *POLICY_VALUES).where(POLICY.c.uri == bindparam("uri"))
+POLICIES = select(POLICY.c.uri, *POLICY_RECORDS.columns).order_by(POLICY.c.uri)
+_POLICY = select(*POLICY_RECORDS.columns).where(POLICY.c.uri == bindparam("uri"))
 _DUE = select(POLICY.c.uri).where(POLICY.c.due <= bindparam("until")).order_by(POLICY.c.due, POLICY.c.uri)
 _CHANGING = select(POLICY.c.uri).where(POLICY.c.next_change <= bindparam("until"))
 _TOUCHED = select(POLICY_TOUCH.c.uri, POLICY_TOUCH.c.at).where(POLICY_TOUCH.c.at <= bindparam("until"))
@@ -272,23 +264,22 @@ class FreshnessTables(BackfillTables):
             track(self._connection(), uri, numbers)
 
     def flow_record(self, consumer: int) -> FlowRecord | None:
-        data = self._connection().scalar(_FLOW, {"consumer": consumer})
-        return None if data is None else flow_from_json(data)
+        return self._connection().scalar(_FLOW, {"consumer": consumer})
 
     def newest(self, items: Collection[Item]) -> Iterable[ItemUpdate]:
         if len(items) > FEW and len({item.uri for item in items}) == 1:
-            keys = [key_to_column(item.key) for item in items]
-            return map(update_from_row, self._rows(_MANY_NEWEST, uri=next(iter(items)).uri, keys=keys))
+            keys = [item.key for item in items]
+            return map(ITEM_UPDATES.read, self._rows(_MANY_NEWEST, uri=next(iter(items)).uri, keys=keys))
         each = (self._update(_NEWEST, item) for item in items)
         return [update for update in each if update is not None]
 
     def newest_of(self, uri: str, until: datetime | None = None) -> ItemUpdate | None:
         rows = self._rows(_NEWEST_OF, uri=uri) if until is None else self._rows(_NEWEST_OF_UNTIL, uri=uri, until=until)
-        return update_from_row(rows[0]) if rows else None
+        return ITEM_UPDATES.read(rows[0]) if rows else None
 
     def first_of(self, uri: str, since: Moment) -> ItemUpdate | None:
         rows = self._rows(_FIRST_OF, uri=uri, at=since.at, place=since.place)
-        return update_from_row(rows[0]) if rows else None
+        return ITEM_UPDATES.read(rows[0]) if rows else None
 
     def first(self, item: Item) -> ItemUpdate | None:
         return self._update(_FIRST, item)
@@ -318,14 +309,14 @@ class FreshnessTables(BackfillTables):
         return bool(self._connection().scalar(_HAS_ITEMS, {"uri": uri}))
 
     def changed(self, uri: str, after: int) -> Iterable[Item]:
-        return [Item(uri, key_from_column(key)) for key in self._scalars(_CHANGED, uri=uri, after=after)]
+        return [Item(uri, key) for key in self._scalars(_CHANGED, uri=uri, after=after)]
 
     def seen(self, update: ItemUpdate) -> datetime | None:
-        place = {"sequence": update.sequence, "confirms": int(update.confirms)}
+        place = {"sequence": update.sequence, "confirms": update.confirms}
         return self._connection().scalar(_SEEN, {**_place(update.item), **place})
 
     def readings(self, target: Target, uri: str) -> Collection[str]:
-        return self._scalars(_READINGS, consumer=target.consumer, key=key_to_column(target.key), uri=uri)
+        return self._scalars(_READINGS, consumer=target.consumer, key=target.key, uri=uri)
 
     def readings_of(self, consumer: int, keys: Collection[str]) -> Iterable[tuple[str, str, str]]:
         return [(target, uri, key) for target, uri, key in self._rows(_MANY_READINGS, consumer=consumer, keys=keys)]
@@ -334,22 +325,21 @@ class FreshnessTables(BackfillTables):
         return self._scalars(_TARGET_KEYS.limit(most), consumer=consumer)
 
     def has_target(self, target: Target) -> bool:
-        return bool(
-            self._connection().scalar(_HAS_TARGET, {"consumer": target.consumer, "key": key_to_column(target.key)})
-        )
+        return bool(self._connection().scalar(_HAS_TARGET, {"consumer": target.consumer, "key": target.key}))
 
     def count_targets(self, consumer: int) -> int:
         return self._connection().scalar(_TARGET_COUNT, {"consumer": consumer}) or 0
 
     def records(self, targets: Collection[Target]) -> Iterable[tuple[Target, TargetRecord]]:
         consumers = list(dict.fromkeys(target.consumer for target in targets))
-        keys = list(dict.fromkeys(key_to_column(target.key) for target in targets))
-        found = (target_from_row(row) for row in self._rows(_RECORDS, consumers=consumers, keys=keys))
+        keys = list(dict.fromkeys(target.key for target in targets))
+        rows = self._rows(_RECORDS, consumers=consumers, keys=keys)
+        found = ((Target(*row[:2]), TARGET_RECORDS.read(row[2:])) for row in rows)
         wanted = set(targets)
         return [pair for pair in found if pair[0] in wanted]
 
     def with_verdict(self, verdict: str, consumer: int, most: int | None = None) -> Iterable[Target]:
-        return [_target(row) for row in self._rows(_WITH_VERDICT.limit(most), verdict=verdict, consumer=consumer)]
+        return [Target(*row) for row in self._rows(_WITH_VERDICT.limit(most), verdict=verdict, consumer=consumer)]
 
     def verdicts(self, consumer: int) -> Mapping[str, int]:
         return dict(map(tuple, self._rows(_VERDICTS, consumer=consumer)))
@@ -359,27 +349,27 @@ class FreshnessTables(BackfillTables):
         return self._scalars(_WAITING)
 
     def due_targets(self, until: datetime, most: int | None = None) -> Iterable[Target]:
-        return [_target(row) for row in self._rows(_DUE_TARGETS.limit(most), until=until)]
+        return [Target(*row) for row in self._rows(_DUE_TARGETS.limit(most), until=until)]
 
     def next_due_target(self) -> datetime | None:
         return self._connection().scalar(NEXT_TARGET)
 
     def waiting(self, consumers: Collection[int]) -> Iterable[Target]:
-        return [_target(row) for row in self._rows(_WAITING_OF, consumers=list(consumers))]
+        return [Target(*row) for row in self._rows(_WAITING_OF, consumers=list(consumers))]
 
     def runs(self, consumers: Collection[int]) -> Iterable[Run]:
-        return [run_from_row(row) for row in self._rows(_OPEN_RUNS, consumers=list(consumers))]
+        return [KEPT_RUNS.read(row) for row in self._rows(_OPEN_RUNS, consumers=list(consumers))]
 
     def run_of(self, flow_run: UUID) -> Run | None:
         rows = self._rows(_RUN_OF, flow_run=flow_run) or self._rows(_OTHER_RUN, flow_run=flow_run)
-        return run_from_row(rows[0]) if rows else None
+        return KEPT_RUNS.read(rows[0]) if rows else None
 
     def policy(self, uri: str) -> PolicyRecord | None:
         rows = self._rows(_POLICY, uri=uri)
-        return policy_from_row(rows[0])[1] if rows else None
+        return POLICY_RECORDS.read(rows[0]) if rows else None
 
     def policies(self) -> Iterable[tuple[str, PolicyRecord]]:
-        return [policy_from_row(row) for row in self._rows(POLICIES)]
+        return [(uri, POLICY_RECORDS.read(record)) for uri, *record in self._rows(POLICIES)]
 
     def due(self, until: datetime) -> Iterable[str]:
         return self._scalars(_DUE, until=until)
@@ -399,17 +389,17 @@ class FreshnessTables(BackfillTables):
 
     def _update(self, query: Select[Any], item: Item, **values: Any) -> ItemUpdate | None:
         rows = self._rows(query, **_place(item), **values)
-        return update_from_row(rows[0]) if rows else None
+        return ITEM_UPDATES.read(rows[0]) if rows else None
 
     def _in_pages(self, query: Select[Any], **values: Any) -> Iterator[ItemUpdate]:
         rows = self._rows(query.limit(PAGE), **values)
         while len(rows) == PAGE:
-            page = [update_from_row(row) for row in rows]
+            page = [ITEM_UPDATES.read(row) for row in rows]
             # A confirmation has the place of its update, which may be on the next page.
             last = page[-1].sequence
             yield from (each for each in page if each.sequence > last)
             rows = self._rows(query.where(_V.sequence <= last).limit(PAGE), **values)
-        yield from map(update_from_row, rows)
+        yield from map(ITEM_UPDATES.read, rows)
 
     def _rows(self, query: Select[Any], **values: Any) -> Sequence[Any]:
         return cast("Sequence[Any]", self._connection().execute(query, values).all())
@@ -418,9 +408,5 @@ class FreshnessTables(BackfillTables):
         return self._connection().scalars(query, values).all()
 
 
-def _place(item: Item) -> dict[str, str]:
-    return {"uri": item.uri, "key": key_to_column(item.key)}
-
-
-def _target(row: Sequence[Any]) -> Target:
-    return Target(row[0], key_from_column(row[1]))
+def _place(item: Item) -> dict[str, str | None]:
+    return {"uri": item.uri, "key": item.key}

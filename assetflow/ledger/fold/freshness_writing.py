@@ -17,6 +17,7 @@ from sqlalchemy import (
     case,
     cast,
     delete,
+    false,
     func,
     insert,
     literal,
@@ -29,37 +30,15 @@ from sqlalchemy import (
 
 from assetflow.core.freshness.records import ItemUpdate
 from assetflow.core.freshness.state.changes import FreshnessChanges
-from assetflow.ledger.fold.freshness_rows import (
-    BACKFILL_KEY,
-    BACKFILL_VALUES,
-    CHANGE_COLUMNS,
-    POLICY_KEY,
-    POLICY_VALUES,
-    RUN_END,
-    RUN_KEY,
-    RUN_VALUES,
-    STEP_KEY,
-    STEP_VALUES,
-    TARGET_PLACE,
-    TARGET_VALUES,
-    VERSION_KEY,
-    VERSION_VALUES,
-    backfill_to_row,
-    change_to_row,
-    flow_to_json,
-    policy_to_row,
-    run_to_row,
-    step_to_row,
-    target_to_row,
-    update_to_row,
-)
 from assetflow.ledger.sql.bulk import delete_rows, insert_rows, update_rows, upsert_rows
 from assetflow.ledger.sql.freshness_tables import (
     BACKFILL,
     BACKFILL_EDGE,
+    BACKFILL_TARGET,
     DATA_FLOW,
     ITEM,
     ITEM_VERSION,
+    KEPT_RUN,
     POLICY,
     POLICY_CHANGE,
     POLICY_TOUCH,
@@ -68,24 +47,33 @@ from assetflow.ledger.sql.freshness_tables import (
     TARGET_KEY,
 )
 from assetflow.ledger.sql.functions import in_values, insert_into, text_at
-from assetflow.ledger.sql.rows import key_to_column
+from assetflow.ledger.sql.rows import (
+    BACKFILL_ITEMS,
+    BACKFILLS,
+    ITEM_UPDATES,
+    KEPT_RUNS,
+    POLICY_CHANGES,
+    POLICY_RECORDS,
+    TARGET_RECORDS,
+)
 from assetflow.ledger.sql.tables import EVENT, NO_KEY
 
-_ADD_VERSIONS = upsert_rows(VERSION_KEY, VERSION_VALUES)
-_SEE = update_rows(VERSION_KEY, (ITEM_VERSION.c.seen,))
-_SET_ITEMS = upsert_rows((ITEM.c.uri, ITEM.c.partition_key), (ITEM.c.sequence,))
-_READING_KEY = (READING.c.consumer, READING.c.target_key, READING.c.uri)
-_ADD_READINGS = upsert_rows((*_READING_KEY, READING.c.source_key), ())
-_ADD_TARGET_KEYS = upsert_rows((TARGET_KEY.c.consumer, TARGET_KEY.c.target_key), ())
-_SET_TARGETS = upsert_rows(TARGET_PLACE, TARGET_VALUES)
-_SET_LOOKS = update_rows(TARGET_PLACE, (TARGET.c.look,))
-_BEGIN_RUNS = upsert_rows(RUN_KEY, (*RUN_VALUES, *RUN_END))
-_END_RUNS = update_rows(RUN_KEY, RUN_END)
-_SET_FLOWS = upsert_rows((DATA_FLOW.c.consumer,), (DATA_FLOW.c.record,))
-_DROP_FLOWS = delete_rows((DATA_FLOW.c.consumer,))
-_SET_POLICIES = upsert_rows(POLICY_KEY, POLICY_VALUES)
-_DROP_POLICIES = delete_rows(POLICY_KEY)
-_ADD_TOUCHES = upsert_rows((POLICY_TOUCH.c.at, POLICY_TOUCH.c.uri), ())
+_VERSION_KEY = (ITEM_VERSION.c.uri, ITEM_VERSION.c.partition_key, ITEM_VERSION.c.sequence, ITEM_VERSION.c.confirms)
+_ADD_VERSIONS = upsert_rows(*ITEM_UPDATES.columns)
+_SEE = update_rows(*_VERSION_KEY, ITEM_VERSION.c.seen)
+_SET_ITEMS = upsert_rows(*ITEM.c)
+_ADD_READINGS = upsert_rows(*READING.c)
+_ADD_TARGET_KEYS = upsert_rows(*TARGET_KEY.c)
+_TARGET = (TARGET.c.consumer, TARGET.c.target_key)
+_SET_TARGETS = upsert_rows(*_TARGET, *TARGET_RECORDS.columns)
+_SET_LOOKS = update_rows(*_TARGET, TARGET.c.look)
+_BEGIN_RUNS = upsert_rows(*KEPT_RUNS.columns, KEPT_RUN.c.ended, KEPT_RUN.c.state)
+_END_RUNS = update_rows(KEPT_RUN.c.id, KEPT_RUN.c.ended, KEPT_RUN.c.state)
+_SET_FLOWS = upsert_rows(*DATA_FLOW.c)
+_DROP_FLOWS = delete_rows(DATA_FLOW.c.consumer)
+_SET_POLICIES = upsert_rows(POLICY.c.uri, *POLICY_RECORDS.columns)
+_DROP_POLICIES = delete_rows(POLICY.c.uri)
+_ADD_TOUCHES = upsert_rows(*POLICY_TOUCH.c)
 _DROP_TOUCHES = delete(POLICY_TOUCH).where(POLICY_TOUCH.c.at <= bindparam("judged"))
 _NOTHING_DUE = (
     update(TARGET).where(TARGET.c.look.is_not(None)).values(look=None),
@@ -94,10 +82,10 @@ _NOTHING_DUE = (
     .values(due=None, next_change=None),
     delete(POLICY_TOUCH),
 )
-_ADD_CHANGES = insert_rows(CHANGE_COLUMNS)
-_SET_BACKFILLS = upsert_rows(BACKFILL_KEY, (*BACKFILL_VALUES, BACKFILL.c.begun))
-_SET_STEPS = upsert_rows(STEP_KEY, STEP_VALUES)
-_ADD_EDGES = upsert_rows((BACKFILL_EDGE.c.backfill, BACKFILL_EDGE.c.above, BACKFILL_EDGE.c.below), ())
+_ADD_CHANGES = insert_rows(POLICY_CHANGE.c.number, *POLICY_CHANGES.columns)
+_SET_BACKFILLS = upsert_rows(*BACKFILLS.columns, BACKFILL.c.begun)
+_SET_STEPS = upsert_rows(BACKFILL_TARGET.c.backfill, *BACKFILL_ITEMS.columns)
+_ADD_EDGES = upsert_rows(*BACKFILL_EDGE.c)
 
 
 def write_freshness(connection: Connection, changes: FreshnessChanges) -> None:
@@ -110,16 +98,15 @@ def write_freshness(connection: Connection, changes: FreshnessChanges) -> None:
     _write_runs(connection, changes)
     _write_policies(connection, changes)
     _write_backfills(connection, changes)
-    flows = [(number, flow_to_json(record)) for number, record in changes.flows.items() if record is not None]
-    _SET_FLOWS.run(connection, flows)
+    _SET_FLOWS.run(connection, [each for each in changes.flows.items() if each[1] is not None])
     _DROP_FLOWS.run(connection, [(number,) for number, record in changes.flows.items() if record is None])
 
 
 def _write_updates(connection: Connection, changes: FreshnessChanges) -> None:
-    versions = {update_to_row(each)[: len(VERSION_KEY)]: update_to_row(each) for each in changes.updates}
-    _ADD_VERSIONS.run(connection, list(versions.values()))
+    versions = {_key(each): each for each in changes.updates}
+    _ADD_VERSIONS.run(connection, [*map(ITEM_UPDATES.row, versions.values())])
     newest = {each.item: each.sequence for each in changes.updates}
-    _SET_ITEMS.run(connection, [(item.uri, key_to_column(item.key), place) for item, place in newest.items()])
+    _SET_ITEMS.run(connection, [(*item, place) for item, place in newest.items()])
     _SEE.run(connection, [(*_key(each), moment) for each, moment in changes.seen.values()])
 
 
@@ -128,61 +115,58 @@ def _write_targets(connection: Connection, changes: FreshnessChanges) -> None:
         for table in (READING, TARGET_KEY):
             gone = delete(table).where(in_values(table.c.consumer, "consumers"))
             connection.execute(gone, {"consumers": list(changes.forgotten)})
-    readings = {(each.consumer, key_to_column(each.key), uri, key): None for each, uri, key in changes.readings}
-    _ADD_READINGS.run(connection, list(readings))
-    _ADD_TARGET_KEYS.run(connection, [(each.consumer, key_to_column(each.key)) for each in changes.target_keys])
-    _SET_TARGETS.run(connection, [target_to_row(*each) for each in changes.targets.items()])
-    looks = changes.looks.items()
-    _SET_LOOKS.run(connection, [(each.consumer, key_to_column(each.key), moment) for each, moment in looks])
+    _ADD_READINGS.run(connection, [*dict.fromkeys((*target, uri, key) for target, uri, key in changes.readings)])
+    _ADD_TARGET_KEYS.run(connection, [*changes.target_keys])
+    _SET_TARGETS.run(connection, [(*each, *TARGET_RECORDS.row(record)) for each, record in changes.targets.items()])
+    _SET_LOOKS.run(connection, [(*each, moment) for each, moment in changes.looks.items()])
     # Last, because what the same unit of work has judged may be judged again.
     for consumer, (others, now) in changes.set_aside.items():
-        given = {"of": consumer, "others": [key_to_column(key) for key in others], "now": now}
+        given = {"of": consumer, "others": others, "now": now}
         connection.execute(_setting_aside(connection), given)
 
 
 def _setting_aside(connection: Connection) -> Executable:
     """Return the statement that lets the clock judge the other targets of a flow, except those that run."""
-    columns = (*TARGET_PLACE, TARGET.c.failures, TARGET.c.ended_place, TARGET.c.ended_order)
-    columns = (*columns, TARGET.c.verdict, TARGET.c.look)
-    values = (literal(0), literal(0), literal(0), literal("owed"), bindparam("now", type_=TARGET.c.look.type))
+    columns = (*_TARGET, TARGET.c.failures, TARGET.c.verdict, TARGET.c.look)
+    values = (literal(0), literal("owed"), bindparam("now", type_=TARGET.c.look.type))
     rows = select(TARGET_KEY.c.consumer, TARGET_KEY.c.target_key, *values).where(
         TARGET_KEY.c.consumer == bindparam("of"), ~in_values(TARGET_KEY.c.target_key, "others")
     )
     adding = insert_into(TARGET, connection.dialect.name).from_select([each.name for each in columns], rows)
     return adding.on_conflict_do_update(
-        index_elements=[each.name for each in TARGET_PLACE],
+        index_elements=[each.name for each in _TARGET],
         set_={"verdict": adding.excluded.verdict, "look": adding.excluded.look},
         where=TARGET.c.verdict != literal("in_progress"),
     )
 
 
 def _write_runs(connection: Connection, changes: FreshnessChanges) -> None:
-    _BEGIN_RUNS.run(connection, [(*run_to_row(run), None, "") for run in changes.begun.values()])
+    _BEGIN_RUNS.run(connection, [(*KEPT_RUNS.row(run), None, "") for run in changes.begun.values()])
     _END_RUNS.run(connection, [(number, at, state) for number, (_, state, at) in changes.ended.items()])
 
 
 def _write_policies(connection: Connection, changes: FreshnessChanges) -> None:
     if changes.judged is not None:
         connection.execute(_DROP_TOUCHES, {"judged": changes.judged})
-    _SET_POLICIES.run(connection, [policy_to_row(uri, each) for uri, each in changes.policies.items() if each])
+    records = [(uri, *POLICY_RECORDS.row(each)) for uri, each in changes.policies.items() if each is not None]
+    _SET_POLICIES.run(connection, records)
     _DROP_POLICIES.run(connection, [(uri,) for uri, each in changes.policies.items() if each is None])
     _ADD_TOUCHES.run(connection, [(at, uri) for uri, at in changes.touched])
     if changes.told:
         last = connection.scalar(select(func.max(POLICY_CHANGE.c.number))) or 0
-        _ADD_CHANGES.run(
-            connection, [change_to_row(number, each) for number, each in enumerate(changes.told, last + 1)]
-        )
+        told = [(number, *POLICY_CHANGES.row(each)) for number, each in enumerate(changes.told, last + 1)]
+        _ADD_CHANGES.run(connection, told)
 
 
 def _write_backfills(connection: Connection, changes: FreshnessChanges) -> None:
-    rows = [(*backfill_to_row(each), each.made) for each in changes.backfills.values()]
-    _SET_BACKFILLS.run(connection, rows)
-    _SET_STEPS.run(connection, [step_to_row(number, step) for (number, _), step in changes.steps.items()])
+    _SET_BACKFILLS.run(connection, [(*BACKFILLS.row(each), each.made) for each in changes.backfills.values()])
+    steps = [(number, *BACKFILL_ITEMS.row(step)) for (number, _), step in changes.steps.items()]
+    _SET_STEPS.run(connection, steps)
     _ADD_EDGES.run(connection, changes.edges)
 
 
-def _key(each: ItemUpdate) -> tuple[str, str, int, int]:
-    return each.item.uri, key_to_column(each.item.key), each.sequence, int(each.confirms)
+def _key(each: ItemUpdate) -> tuple[str, str | None, int, bool]:
+    return each.item.uri, each.item.key, each.sequence, each.confirms
 
 
 _V = ITEM_VERSION.c
@@ -231,7 +215,7 @@ def _versions(connection: Connection) -> Select[Any]:
         EVENT.c.uri,
         _KEY,
         EVENT.c.sequence,
-        literal(0),
+        false(),
         EVENT.c.id,
         func.coalesce(EVENT.c.data_version, own),
         EVENT.c.recorded,

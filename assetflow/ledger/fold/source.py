@@ -13,21 +13,22 @@ from assetflow.core.freshness.state import FreshnessSource
 from assetflow.core.rules.state import Changes, QueueKey, StateSource
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.core.values.conditions import Token
-from assetflow.core.values.consumers import Consumer, MissedDeadline, Receipt
+from assetflow.core.values.consumers import Consumer, Receipt
 from assetflow.core.values.events import AssetEvent, Content
 from assetflow.ledger.fold.freshness_source import NEXT_OF_POLICIES, NEXT_TARGET, FreshnessTables
 from assetflow.ledger.sql.bulk import insert_rows, upsert_rows
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import (
+    CONSUMER_CLOCKS,
     CONSUMER_COLUMNS,
     EVENT_COLUMNS,
+    MISSED_DEADLINES,
+    QUEUE_CLOCKS,
     QUEUED,
     RECEIPT_COLUMNS,
     RECEIPTS,
     consumer_from_row,
     event_from_row,
-    key_from_column,
-    key_to_column,
     receipt_from_row,
 )
 from assetflow.ledger.sql.tables import (
@@ -46,26 +47,11 @@ from assetflow.ledger.sql.tables import (
     RECEIPT,
 )
 
-_HOURS = (
-    CONSUMER_CLOCK.c.gone_through,
-    CONSUMER_CLOCK.c.opened,
-    CONSUMER_CLOCK.c.is_open,
-    CONSUMER_CLOCK.c.deadlines,
-    CONSUMER_CLOCK.c.due,
-)
-_QUEUE = (
-    QUEUE_CLOCK.c.gone_through,
-    QUEUE_CLOCK.c.closed,
-    QUEUE_CLOCK.c.overdue,
-    QUEUE_CLOCK.c.told,
-    QUEUE_CLOCK.c.deferred,
-    QUEUE_CLOCK.c.due,
-    QUEUE_CLOCK.c.decided,
-    QUEUE_CLOCK.c.started,
-)
 _QUEUE_PLACE = (QUEUE_CLOCK.c.consumer, QUEUE_CLOCK.c.target_key)
-CONSUMER_CLOCKS = select(CONSUMER_CLOCK.c.consumer, *_HOURS).where(in_values(CONSUMER_CLOCK.c.consumer, "consumers"))
-QUEUE_CLOCKS = select(*_QUEUE_PLACE, *_QUEUE).where(
+_HOURS = select(CONSUMER_CLOCK.c.consumer, *CONSUMER_CLOCKS.columns).where(
+    in_values(CONSUMER_CLOCK.c.consumer, "consumers")
+)
+_CLOCKS = select(*_QUEUE_PLACE, *QUEUE_CLOCKS.columns).where(
     in_values(QUEUE_CLOCK.c.consumer, "consumers"), in_values(QUEUE_CLOCK.c.target_key, "keys")
 )
 _OF_CONSUMER = (DECISION.c.consumer == bindparam("of_consumer"), DECISION.c.kind == "asset")
@@ -94,32 +80,9 @@ _DUE_HOURS = (
     select(CONSUMER_CLOCK.c.consumer).where(CONSUMER_CLOCK.c.due <= bindparam("until")).order_by(CONSUMER_CLOCK.c.due)
 )
 _NEXT = (select(func.min(QUEUE_CLOCK.c.due)), select(func.min(CONSUMER_CLOCK.c.due)), NEXT_TARGET, *NEXT_OF_POLICIES)
-_SET_HOURS = upsert_rows((CONSUMER_CLOCK.c.consumer,), _HOURS)
-_SET_QUEUE = upsert_rows(_QUEUE_PLACE, _QUEUE)
-_MISSED = (
-    MISSED_DEADLINE.c.number,
-    MISSED_DEADLINE.c.consumer,
-    MISSED_DEADLINE.c.target_key,
-    MISSED_DEADLINE.c.due,
-    MISSED_DEADLINE.c.at,
-    MISSED_DEADLINE.c.then,
-    MISSED_DEADLINE.c.queued,
-    MISSED_DEADLINE.c.missing,
-)
-_ADD_MISSED = insert_rows(_MISSED)
-
-
-def hours_from_row(row: Sequence[Any]) -> tuple[int, ConsumerClock]:
-    """Return the opening hours of a consumer from a row of `CONSUMER_CLOCKS`."""
-    consumer, gone_through, opened, is_open, deadlines, due = row
-    pairs = tuple((datetime.fromisoformat(at), datetime.fromisoformat(of)) for at, of in deadlines)
-    return consumer, ConsumerClock(gone_through, opened, is_open, pairs, due)
-
-
-def clock_from_row(row: Sequence[Any]) -> tuple[QueueKey, QueueClock]:
-    """Return the clock of a queue from a row of `QUEUE_CLOCKS`."""
-    consumer, target_key, *rest = row
-    return (consumer, key_from_column(target_key)), QueueClock(*rest)
+_SET_HOURS = upsert_rows(CONSUMER_CLOCK.c.consumer, *CONSUMER_CLOCKS.columns)
+_SET_QUEUE = upsert_rows(*_QUEUE_PLACE, *QUEUE_CLOCKS.columns)
+_ADD_MISSED = insert_rows(MISSED_DEADLINE.c.number, *MISSED_DEADLINES.columns)
 
 
 def due_queues(connection: Connection, until: datetime, most: int) -> list[QueueKey]:
@@ -127,9 +90,7 @@ def due_queues(connection: Connection, until: datetime, most: int) -> list[Queue
 
     A consumer whose opening hours are due comes with the key `None`; an opening finds its other queues.
     """
-    found = [
-        (number, key_from_column(key)) for number, key in connection.execute(_DUE_QUEUES.limit(most), {"until": until})
-    ]
+    found = [(number, key) for number, key in connection.execute(_DUE_QUEUES.limit(most), {"until": until})]
     return found + [(number, None) for number in connection.scalars(_DUE_HOURS.limit(most), {"until": until})]
 
 
@@ -148,33 +109,15 @@ def write_clocks(connection: Connection, changes: Changes) -> None:
         connection.execute(delete(CONSUMER_CLOCK).where(CONSUMER_CLOCK.c.consumer.in_(removed | closed)))
         connection.execute(delete(QUEUE_CLOCK).where(QUEUE_CLOCK.c.consumer.in_(removed)))
     kept = {number: clock for number, clock in changes.consumer_clocks.items() if clock and number not in removed}
-    hours = [(number, *_hours_row(clock)) for number, clock in kept.items()]
+    hours = [(number, *CONSUMER_CLOCKS.row(clock)) for number, clock in kept.items()]
     _SET_HOURS.run(connection, sorted(hours, key=lambda row: row[0]))
-    queues = [
-        (number, key_to_column(key), *_queue_row(each))
-        for (number, key), each in changes.queue_clocks.items()
-        if number not in removed
-    ]
-    _SET_QUEUE.run(connection, sorted(queues, key=lambda row: row[:2]))
+    clocks = changes.queue_clocks.items()
+    queues = [(*queue, *QUEUE_CLOCKS.row(clock)) for queue, clock in clocks if queue[0] not in removed]
+    _SET_QUEUE.run(connection, sorted(queues, key=lambda row: (row[0], row[1] or "")))
     if changes.missed:
         last = connection.scalar(select(func.max(MISSED_DEADLINE.c.number))) or 0
-        _ADD_MISSED.run(connection, list(_missed_rows(changes.missed, last)))
-
-
-def _hours_row(clock: ConsumerClock) -> tuple[Any, ...]:
-    deadlines = [[at.isoformat(), of.isoformat()] for at, of in clock.deadlines]
-    return clock.gone_through, clock.opened, clock.is_open, deadlines, clock.due
-
-
-def _queue_row(clock: QueueClock) -> tuple[Any, ...]:
-    acted = (clock.gone_through, clock.closed, clock.overdue, clock.told, clock.deferred, clock.due)
-    return *acted, clock.decided, clock.started
-
-
-def _missed_rows(missed: Iterable[MissedDeadline], last: int) -> Iterable[tuple[Any, ...]]:
-    for number, each in enumerate(missed, last + 1):
-        what = (each.then, each.queued, each.missing)
-        yield number, each.consumer, key_to_column(each.target_key), each.due, each.at, *what
+        missed = [(number, *MISSED_DEADLINES.row(each)) for number, each in enumerate(changes.missed, last + 1)]
+        _ADD_MISSED.run(connection, missed)
 
 
 def _moment(value: Any) -> datetime:
@@ -313,15 +256,15 @@ class LedgerSource(StateSource):
 
     def target_keys(self, consumer: int) -> Iterable[str | None]:
         stored = select(PENDING.c.target_key).where(PENDING.c.consumer == consumer).distinct()
-        return map(key_from_column, self.connection.scalars(stored).all())
+        return self.connection.scalars(stored).all()
 
     def counts(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, str, str | None, int]]:
         for consumer, target_key, uri, key, count in self._rows(_COUNTS, **_columns(queues)):
-            yield (consumer, key_from_column(target_key)), uri, key_from_column(key), count
+            yield (consumer, target_key), uri, key, count
 
     def queued(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, int]]:
         for sequence, consumer, target_key in self._rows(_QUEUED, **_columns(queues)):
-            yield (consumer, key_from_column(target_key)), sequence
+            yield (consumer, target_key), sequence
 
     def receipts(self, consumer: int, event: int) -> Iterable[Receipt]:
         of_event = RECEIPT.c.sequence == event, RECEIPT.c.consumer == consumer
@@ -330,17 +273,18 @@ class LedgerSource(StateSource):
 
     def busy(self, consumers: Collection[int]) -> Iterable[QueueKey]:
         rows = self._rows(_BUSY, consumers=consumers)
-        return ((consumer, key_from_column(target_key)) for consumer, target_key in rows)
+        return ((consumer, target_key) for consumer, target_key in rows)
 
     def consumer_clocks(self, consumers: Collection[int]) -> Iterable[tuple[int, ConsumerClock]]:
-        return map(hours_from_row, self._rows(CONSUMER_CLOCKS, consumers=consumers))
+        return ((consumer, CONSUMER_CLOCKS.read(row)) for consumer, *row in self._rows(_HOURS, consumers=consumers))
 
     def queue_clocks(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, QueueClock]]:
-        return map(clock_from_row, self._rows(QUEUE_CLOCKS, **_columns(queues)))
+        rows = self._rows(_CLOCKS, **_columns(queues))
+        return (((consumer, key), QUEUE_CLOCKS.read(row)) for consumer, key, *row in rows)
 
     def last_decisions(self, consumer: int) -> Iterable[tuple[QueueKey, datetime, datetime]]:
         for target_key, made, starts in self.connection.execute(LAST_DECISIONS, {"of_consumer": consumer}):
-            yield (consumer, key_from_column(target_key)), made, starts
+            yield (consumer, target_key), made, starts
 
     def _rows(self, query: Select[Any], **values: Collection[Any]) -> Sequence[Any]:
         return cast("Sequence[Any]", self.connection.execute(query, values).all())
@@ -349,10 +293,10 @@ class LedgerSource(StateSource):
 def _columns(queues: Iterable[QueueKey]) -> dict[str, Collection[Any]]:
     """Return the values that find at least these queues."""
     consumers: dict[int, None] = {}
-    keys: dict[str, None] = {}
+    keys: dict[str | None, None] = {}
     for consumer, key in queues:
         consumers[consumer] = None
-        keys[key_to_column(key)] = None
+        keys[key] = None
     return {"consumers": consumers, "keys": keys}
 
 

@@ -14,13 +14,12 @@ from assetflow.core.rules.state import State
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
-from assetflow.core.wire.freshness import causes_to_json
 from assetflow.errors import LedgerError
 from assetflow.ledger.fold.freshness_writing import write_freshness
 from assetflow.ledger.fold.source import write_clocks
 from assetflow.ledger.sql.bulk import delete_rows, insert_rows, update_rows, upsert_rows
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import STORED_EVENT, event_to_row, key_to_column
+from assetflow.ledger.sql.rows import STORED_EVENT, event_to_row
 from assetflow.ledger.sql.tables import (
     ALIAS,
     ALIAS_LINK,
@@ -31,6 +30,7 @@ from assetflow.ledger.sql.tables import (
     DECISION,
     EVENT_ALIAS,
     NO_CONSUMER,
+    NO_KEY,
     PENDING,
     RECEIPT,
 )
@@ -38,43 +38,39 @@ from assetflow.ledger.sql.tables import (
 _DESCRIBE = (
     update(ASSET).where(ASSET.c.uri == bindparam("of_uri")).values(group=bindparam("group"), extra=bindparam("extra"))
 )
-_NAME = upsert_rows((ASSET_NAME.c.name,), (ASSET_NAME.c.uri,))
+_NAME = upsert_rows(*ASSET_NAME.c)
 _KNOWN_ALIASES = select(ALIAS.c.name).where(in_values(ALIAS.c.name, "aliases"))
 _DROP_TOKEN = delete(CONSUMER_TOKEN).where(
     CONSUMER_TOKEN.c.kind == bindparam("of_kind"),
     CONSUMER_TOKEN.c.value == bindparam("of_value"),
     CONSUMER_TOKEN.c.consumer == bindparam("of_consumer"),
 )
-_ADD_EVENTS = insert_rows(STORED_EVENT)
-_ADD_ALIASES = insert_rows((EVENT_ALIAS.c.alias, EVENT_ALIAS.c.sequence))
+_ADD_EVENTS = insert_rows(*STORED_EVENT)
+_ADD_ALIASES = insert_rows(*EVENT_ALIAS.c)
 _RECEIPT_KEY = (RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key)
-_RECEIPT_VALUES = (RECEIPT.c.status, RECEIPT.c.decision, RECEIPT.c.by, RECEIPT.c.why, RECEIPT.c.error, RECEIPT.c.at)
-_ADD_RECEIPTS = insert_rows((*_RECEIPT_KEY, *_RECEIPT_VALUES))
-_CHANGE_RECEIPTS = upsert_rows(_RECEIPT_KEY, _RECEIPT_VALUES)
-_CONSUME = update_rows(_RECEIPT_KEY, (RECEIPT.c.decision, RECEIPT.c.at), status="consumed")
-_DROP_RECEIPTS = delete_rows(_RECEIPT_KEY)
-_PENDING_KEY = (PENDING.c.consumer, PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key)
-_COUNT = upsert_rows(_PENDING_KEY, (PENDING.c.count,))
-_DROP_PENDING = delete_rows(_PENDING_KEY)
+_ADD_RECEIPTS = insert_rows(*RECEIPT.c)
+_CHANGE_RECEIPTS = upsert_rows(*RECEIPT.c)
+_CONSUME = update_rows(*_RECEIPT_KEY, RECEIPT.c.decision, RECEIPT.c.at, status="consumed")
+_DROP_RECEIPTS = delete_rows(*_RECEIPT_KEY)
+_COUNT = upsert_rows(*PENDING.c)
+_DROP_PENDING = delete_rows(PENDING.c.consumer, PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key)
 _ADD_DECISIONS = insert_rows(
-    (
-        DECISION.c.number,
-        DECISION.c.id,
-        DECISION.c.consumer,
-        DECISION.c.deployment_id,
-        DECISION.c.target_key,
-        DECISION.c.made,
-        DECISION.c.kind,
-        DECISION.c.status,
-        DECISION.c.attempts,
-        DECISION.c.error,
-        DECISION.c.run_state,
-        DECISION.c.opening,
-        DECISION.c.by_deadline,
-        DECISION.c.decided,
-        DECISION.c.scheduled,
-        DECISION.c.because,
-    )
+    DECISION.c.number,
+    DECISION.c.id,
+    DECISION.c.consumer,
+    DECISION.c.deployment_id,
+    DECISION.c.target_key,
+    DECISION.c.made,
+    DECISION.c.kind,
+    DECISION.c.status,
+    DECISION.c.attempts,
+    DECISION.c.error,
+    DECISION.c.run_state,
+    DECISION.c.opening,
+    DECISION.c.by_deadline,
+    DECISION.c.decided,
+    DECISION.c.scheduled,
+    DECISION.c.because,
 )
 
 
@@ -179,10 +175,9 @@ class Writing:
     def _decisions(self) -> None:
         rows: list[tuple[Any, ...]] = []
         for number, each in enumerate(self.state.changes.decisions, self.last_decision + 1):
-            of = (number, each.id, each.consumer, each.deployment_id, key_to_column(each.target_key))
+            of = (number, each.id, each.consumer, each.deployment_id, each.target_key)
             timed = (each.opening, each.by_deadline, max(self.now, each.made), each.scheduled)
-            because = causes_to_json(each.because) if each.because else ()
-            rows.append((*of, each.made, each.kind, "waiting", 0, "", "", *timed, because))
+            rows.append((*of, each.made, each.kind, "waiting", 0, "", "", *timed, each.because))
         _ADD_DECISIONS.run(self.connection, rows)
 
     def _receipts(self) -> None:
@@ -195,7 +190,7 @@ class Writing:
             is_new = event >= changes.first
             rows = new if is_new else changed
             for (consumer, target_key), receipt in receipts.items():
-                key = (event, consumer or NO_CONSUMER, key_to_column(target_key))
+                key = (event, consumer or NO_CONSUMER, target_key or NO_KEY)
                 if receipt is not None:
                     decision = None if receipt.decision is None else numbers[receipt.decision]
                     by = (receipt.by, receipt.why, receipt.error)
@@ -203,9 +198,7 @@ class Writing:
                 elif not is_new:
                     gone.append(key)
         # Sorted as the table is: neighbours are on the same page. What changed after it was consumed is written last.
-        consumed = sorted(
-            (e, consumer, key_to_column(key), numbers[d], now) for e, consumer, key, d in changes.consumed
-        )
+        consumed = sorted((e, consumer, key or NO_KEY, numbers[d], now) for e, consumer, key, d in changes.consumed)
         if _CONSUME.run(self.connection, consumed) != len(consumed):
             raise LedgerError(
                 "the updates to consume are not queued in the ledger as this process remembers it",
@@ -221,7 +214,7 @@ class Writing:
         for (consumer, target_key, uri, key), (before, now) in self.state.changes.counts.items():
             if now == before:
                 continue
-            place = (consumer, key_to_column(target_key), uri, key_to_column(key))
+            place = (consumer, target_key or NO_KEY, uri, key or NO_KEY)
             if now:
                 counts.append((*place, now))
             else:

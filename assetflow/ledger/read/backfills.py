@@ -14,17 +14,17 @@ from assetflow.core.freshness.reads import all_keys
 from assetflow.core.freshness.state.targets import Backfill, BackfillItem, StepState
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.words import iso
-from assetflow.ledger.fold.freshness_rows import BACKFILL_COLUMNS, STEP_COLUMNS, backfill_from_row, step_from_row
 from assetflow.ledger.read.states import States
 from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_TARGET
 from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.rows import BACKFILL_ITEMS, BACKFILLS
 from assetflow.ledger.sql.tables import CONSUMER, DECISION
 
 _T = BACKFILL_TARGET.c
-_BACKFILLS = select(*BACKFILL_COLUMNS, BACKFILL.c.begun)
+_BACKFILLS = select(*BACKFILLS.columns, BACKFILL.c.begun)
 _TARGETS = (
-    select(*STEP_COLUMNS, CONSUMER.c.name, CONSUMER.c.deployment_id)
+    select(*BACKFILL_ITEMS.columns, CONSUMER.c.name, CONSUMER.c.deployment_id)
     .join(CONSUMER, CONSUMER.c.id == _T.consumer)
     .where(_T.backfill == bindparam("backfill"), _T.place > bindparam("after"))
     .order_by(_T.place)
@@ -255,7 +255,7 @@ class BackfillReader(Topic):
         query = _TARGETS if state is None else _TARGETS.where(_T.state == state)
         with self._connect() as connection:
             rows = connection.execute(query.limit(limit), {"backfill": number, "after": after}).all()
-            found = [(step_from_row(step), name, deployment) for *step, name, deployment in rows]
+            found = [(BACKFILL_ITEMS.read(step), name, deployment) for *step, name, deployment in rows]
             ids = [run_id(record.backfill, deployment, step.target.key, step.attempt) for step, _, deployment in found]
             runs = {each: run for each, *run in connection.execute(_RUNS, {"ids": ids})}
         return [
@@ -265,4 +265,4 @@ class BackfillReader(Topic):
 
     def _backfills(self, query: Any) -> list[BackfillRecord]:
         rows = self._rows(query)
-        return [BackfillRecord(backfill_from_row(row[:-1]), row[-1] is not None) for row in rows]
+        return [BackfillRecord(BACKFILLS.read(row), row[-1] is not None) for row in rows]

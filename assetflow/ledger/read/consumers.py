@@ -14,7 +14,6 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, fu
 from assetflow.core.rules.evaluation import facts_of
 from assetflow.core.rules.runs import FAILED
 from assetflow.core.rules.timers import Timer
-from assetflow.core.time.timetables import timetable_from_json
 from assetflow.core.values.conditions import AssetAll, Leaf, Token
 from assetflow.core.values.consumers import MissedDeadline
 from assetflow.core.values.words import count, iso
@@ -30,7 +29,7 @@ from assetflow.ledger.records import (
     TimerRecord,
 )
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, consumer_from_row, key_from_column
+from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, MISSED_DEADLINES, Rows, consumer_from_row
 from assetflow.ledger.sql.tables import (
     ALIAS_LINK,
     ASSET_NAME,
@@ -50,16 +49,13 @@ _LISTED = and_(_LIVE, CONSUMER.c.listed)
 # The text of a declaration shows that there is a timetable; most consumers have none and need not be decoded.
 _WITH_TIMETABLE = CONSUMER.c.declaration.contains('"timetable":', autoescape=True)
 _IS_LAZY = CONSUMER.c.declaration.contains('"kind":"lazy"', autoescape=True)
-_TIMERS = select(
-    TIMER.c.consumer,
-    CONSUMER.c.name,
-    CONSUMER.c.deployment_id,
-    TIMER.c.timetable,
-    TIMER.c.reached,
-    TIMER.c.paused,
-    TIMER.c.held,
-    TIMER.c.inherited,
-).join(CONSUMER)
+_TIMERS = Rows(
+    TimerRecord,
+    TIMER,
+    name=CONSUMER.c.name,
+    deployment_id=CONSUMER.c.deployment_id,
+    timer=(Timer, TIMER.c.timetable, TIMER.c.reached, TIMER.c.paused, TIMER.c.held),
+)
 # A row for each asset of a plain queue, and one for all pending partitions.
 _PLAIN_URI = case((PENDING.c.target_key == NO_KEY, PENDING.c.uri))
 _PENDING = (
@@ -266,11 +262,7 @@ class ConsumerReader(Topic):
 
     def timers(self) -> list[TimerRecord]:
         """Return the timers of all consumers, including those of consumers that were removed since."""
-        rows = self._rows(_TIMERS)
-        return [
-            TimerRecord(consumer, name, deployment_id, Timer(timetable_from_json(times), *rest), inherited)
-            for consumer, name, deployment_id, times, *rest, inherited in rows
-        ]
+        return list(map(_TIMERS.read, self._rows(select(*_TIMERS.columns).join(CONSUMER))))
 
     def _read(self, query: Select[Any]) -> list[ConsumerRecord]:
         return [_record(row) for row in self._rows(query)]
@@ -327,19 +319,18 @@ def _last_as_json(last: DecisionRecord | None) -> dict[str, object] | None:
     return {"id": str(last.id), "made": iso(last.made), "status": last.status, "flow_run_id": run}
 
 
-MISSED = select(
-    MISSED_DEADLINE.c.number,
-    CONSUMER.c.name,
-    CONSUMER.c.deployment_id,
-    CONSUMER.c.automation_id,
-    MISSED_DEADLINE.c.consumer,
-    MISSED_DEADLINE.c.target_key,
-    MISSED_DEADLINE.c.due,
-    MISSED_DEADLINE.c.at,
-    MISSED_DEADLINE.c.then,
-    MISSED_DEADLINE.c.queued,
-    MISSED_DEADLINE.c.missing,
-).select_from(MISSED_DEADLINE.join(CONSUMER, CONSUMER.c.id == MISSED_DEADLINE.c.consumer))
+_MISSED = Rows(
+    MissedDeadlineRecord,
+    MISSED_DEADLINE,
+    consumer_name=CONSUMER.c.name,
+    deployment_id=CONSUMER.c.deployment_id,
+    automation_id=CONSUMER.c.automation_id,
+    missed=(MissedDeadline, *MISSED_DEADLINES.columns),
+)
+MISSED = select(*_MISSED.columns).select_from(
+    MISSED_DEADLINE.join(CONSUMER, CONSUMER.c.id == MISSED_DEADLINE.c.consumer)
+)
+missed_from_row = _MISSED.read
 
 
 class DeadlineReader(Topic):
@@ -351,17 +342,10 @@ class DeadlineReader(Topic):
         """Return missed deadlines, newest first. To page on, give the number of the last one as `before`."""
         query = MISSED.where(*given((MISSED_DEADLINE.c.consumer, consumer)))
         page = newest_first(query, MISSED_DEADLINE.c.number, before, limit)
-        return [missed_from_row(row) for row in self._rows(page)]
+        return list(map(missed_from_row, self._rows(page)))
 
 
 def missed_after(connection: Connection, number: int, limit: int) -> list[MissedDeadlineRecord]:
     """Return the missed deadlines after the one with this number, oldest first."""
     query = MISSED.where(MISSED_DEADLINE.c.number > number).order_by(MISSED_DEADLINE.c.number).limit(limit)
-    return [missed_from_row(row) for row in connection.execute(query)]
-
-
-def missed_from_row(row: Sequence[Any]) -> MissedDeadlineRecord:
-    """Return the missed deadline in a row of `MISSED`."""
-    number, name, deployment_id, automation_id, consumer, key, due, at, then, queued, missing = row
-    missed = MissedDeadline(consumer, key_from_column(key), due, at, then, queued, tuple(missing))
-    return MissedDeadlineRecord(number, name, deployment_id, automation_id, missed)
+    return list(map(missed_from_row, connection.execute(query)))

@@ -15,13 +15,12 @@ from assetflow.core.freshness.records import Asked
 from assetflow.core.rules.runs import FAILED
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.words import IdStart
-from assetflow.core.wire.freshness import causes_from_json, reads_from_json
 from assetflow.ledger.read.queues import EventSample, sample
 from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, KeyDecisions
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row, key_from_column
+from assetflow.ledger.sql.rows import EVENT_COLUMNS, Rows, event_from_row
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, NO_KEY, RECEIPT
 
 _ONE = RECEIPT.alias("one")
@@ -83,29 +82,9 @@ def _without(all_of_them: ConsumedAsset, others: Collection[ConsumedAsset]) -> C
     return replace(all_of_them, events=all_of_them.events - sum(each.events for each in others))
 
 
-DECISIONS = select(
-    DECISION.c.number,
-    DECISION.c.id,
-    DECISION.c.consumer,
-    CONSUMER.c.name,
-    CONSUMER.c.automation_id,
-    DECISION.c.deployment_id,
-    DECISION.c.target_key,
-    DECISION.c.made,
-    DECISION.c.kind,
-    DECISION.c.status,
-    DECISION.c.flow_run_id,
-    DECISION.c.launched,
-    DECISION.c.ended,
-    DECISION.c.attempts,
-    DECISION.c.error,
-    DECISION.c.run_state,
-    DECISION.c.opening,
-    DECISION.c.by_deadline,
-    DECISION.c.decided,
-    DECISION.c.scheduled,
-    DECISION.c.because,
-).select_from(DECISION.join(CONSUMER, CONSUMER.c.id == DECISION.c.consumer))
+_RECORDS = Rows(DecisionRecord, DECISION, consumer_name=CONSUMER.c.name, automation_id=CONSUMER.c.automation_id)
+DECISIONS = select(*_RECORDS.columns).select_from(DECISION.join(CONSUMER, CONSUMER.c.id == DECISION.c.consumer))
+decision_from_row = _RECORDS.read
 _KNOWN = select(DECISION.c.id).where(in_values(DECISION.c.id, "ids"))
 _CONSUMED = (
     select(*EVENT_COLUMNS, RECEIPT.c.decision)
@@ -210,7 +189,7 @@ class DecisionReader(Topic):
             return {}
         rows = self._rows(_TRIED, {"ids": list(kept)})
         return {
-            number: Asked(kind, because, tried["code_versions"], reads_from_json(tried["reads"]), predecessor)
+            number: Asked(kind, because, tried.code_versions, tried.reads, predecessor)
             for number, tried, predecessor in rows
             for kind, because in [kept[number]]
             if kind == "eager" or kind == "lazy"
@@ -306,16 +285,7 @@ class DecisionReader(Topic):
             return consumed_assets(connection, decisions)
 
     def _read(self, query: Select[Any], **values: Any) -> list[DecisionRecord]:
-        return [decision_from_row(row) for row in self._rows(query, values)]
-
-
-def decision_from_row(row: Sequence[Any]) -> DecisionRecord:
-    """Return the decision in a row of `DECISIONS`."""
-    number, decision_id, consumer, name, automation_id, deployment_id, key, *rest, because = row
-    rest += [causes_from_json(because)]
-    return DecisionRecord(
-        number, decision_id, consumer, name, automation_id, deployment_id, key_from_column(key), *rest
-    )
+        return list(map(decision_from_row, self._rows(query, values)))
 
 
 def events_of(connection: Connection, decisions: Sequence[int]) -> dict[int, tuple[AssetEvent, ...]]:

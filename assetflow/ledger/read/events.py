@@ -24,8 +24,8 @@ from assetflow.ledger.sql.rows import (
     EVENT_COLUMNS,
     RECEIPT_COLUMNS,
     RECEIPTS,
+    Rows,
     event_from_row,
-    key_from_column,
     receipt_from_row,
 )
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, DECISION, EVENT, EVENT_ALIAS, LEDGER, RECEIPT, REFUSED
@@ -45,15 +45,7 @@ _ORDER: dict[str, Any] = {
 # Names of runs have no index: they are looked for among so many updates, in so many rows.
 _SEARCHED = 5_000
 _SEARCHED_ROWS = 200
-_REFUSED = (
-    REFUSED.c.number,
-    REFUSED.c.id,
-    REFUSED.c.payload,
-    REFUSED.c.reason,
-    REFUSED.c.rule,
-    REFUSED.c.source,
-    REFUSED.c.at,
-)
+_REFUSED = Rows(RefusedRecord, REFUSED)
 
 
 class EventReader(Topic):
@@ -151,9 +143,8 @@ class EventReader(Topic):
 
     def refused(self, *, before: int | None = None, limit: int = 100) -> list[RefusedRecord]:
         """Return what was refused as an event, newest first: with `before`, what was so earlier. Contract 2.6."""
-        return [
-            RefusedRecord(*row) for row in self._rows(newest_first(select(*_REFUSED), REFUSED.c.number, before, limit))
-        ]
+        page = newest_first(select(*_REFUSED.columns), REFUSED.c.number, before, limit)
+        return list(map(_REFUSED.read, self._rows(page)))
 
 
 def _sequence(where: EventFilter) -> Any:
@@ -274,8 +265,7 @@ class ReceiptReader(Topic):
         """Return the decisions that consumed these events, by the events' sequences."""
         found: defaultdict[int, list[ConsumedBy]] = defaultdict(list)
         for row in self._rows(_CONSUMED, {"sequences": list(sequences)}):
-            sequence, decision, name, key, *rest = row
-            found[sequence].append(ConsumedBy(decision, name, key_from_column(key), *rest))
+            found[row[0]].append(ConsumedBy(*row[1:]))
         return found
 
 

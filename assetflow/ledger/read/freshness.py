@@ -27,21 +27,12 @@ from assetflow.core.freshness.reads import all_keys, missing_items
 from assetflow.core.rules.state import State
 from assetflow.core.values.words import iso
 from assetflow.core.wire.events import origin_from_json
-from assetflow.ledger.fold.freshness_rows import (
-    CHANGE_COLUMNS,
-    POLICY_KEY,
-    POLICY_VALUES,
-    VERSION_COLUMNS,
-    change_from_row,
-    policy_from_row,
-    update_from_row,
-)
 from assetflow.ledger.read.judging import read_unjudged
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import States
 from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION, KEPT_RUN, POLICY, POLICY_CHANGE
-from assetflow.ledger.sql.rows import key_to_column
+from assetflow.ledger.sql.rows import ITEM_UPDATES, POLICY_CHANGES, POLICY_RECORDS
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT
 
 MOST_READERS = 20
@@ -75,7 +66,7 @@ _LACKS_START = select(
     )
 )
 _VERSIONS = (
-    select(*VERSION_COLUMNS, EVENT.c.origin, CONSUMER.c.name)
+    select(*ITEM_UPDATES.columns, EVENT.c.origin, CONSUMER.c.name)
     .outerjoin(EVENT, EVENT.c.id == _V.event)
     .outerjoin(CONSUMER, CONSUMER.c.id == _V.consumer)
     .where(_V.uri == bindparam("uri"), _V.sequence <= bindparam("last"))
@@ -237,7 +228,7 @@ class FreshnessReader(Topic):
             key: only of this partition.
             before: only those before this place in the ledger.
         """
-        query = _VERSIONS if key is None else _VERSIONS.where(_V.partition_key == key_to_column(key))
+        query = _VERSIONS if key is None else _VERSIONS.where(_V.partition_key == key)
         place = {"uri": uri, "last": LAST if before is None else before - 1}
         return [_version(row) for row in self._rows(query.limit(limit), place)]
 
@@ -249,7 +240,7 @@ def _names_of(state: State) -> Callable[[str], str]:
 
 def _version(row: Sequence[Any]) -> AssetVersion:
     *values, origin, consumer = row
-    update = update_from_row(values)
+    update = ITEM_UPDATES.read(values)
     run = None if origin is None else origin_from_json(origin).flow_run
     return AssetVersion(
         update.event,
@@ -266,11 +257,12 @@ def _version(row: Sequence[Any]) -> AssetVersion:
     )
 
 
-_POLICIES = select(*POLICY_KEY, *POLICY_VALUES).order_by(POLICY.c.uri)
+_POLICIES = select(POLICY.c.uri, *POLICY_RECORDS.columns).order_by(POLICY.c.uri)
 _LAST = DECISION.alias("last_decision")
 _LAST_OF_MAKER = select(func.max(_LAST.c.number)).where(_LAST.c.consumer == POLICY_CHANGE.c.maker).scalar_subquery()
 CHANGES = select(
-    *CHANGE_COLUMNS,
+    POLICY_CHANGE.c.number,
+    *POLICY_CHANGES.columns,
     POLICY_CHANGE.c.posted,
     POLICY_CHANGE.c.stored,
     CONSUMER.c.name,
@@ -306,12 +298,11 @@ class PolicyReader(Topic):
 
 
 def _freshness(row: Sequence[Any], unjudged: Unjudged | None) -> AssetFreshness:
-    uri, record = policy_from_row(row)
+    uri, record = row[0], POLICY_RECORDS.read(row[1:])
     return AssetFreshness.of(uri, record, record.chain[-1][0] if record.chain else None, unjudged)
 
 
 def change_of(row: Sequence[Any]) -> StateChange:
     """Return the change of a state in a row of `CHANGES`."""
-    *of, posted, stored, maker, deployment_id, flow_run = row
-    number, change = change_from_row(of)
-    return StateChange(number, change, maker, deployment_id, flow_run, posted, stored)
+    number, *change, posted, stored, maker, deployment_id, flow_run = row
+    return StateChange(number, POLICY_CHANGES.read(change), maker, deployment_id, flow_run, posted, stored)

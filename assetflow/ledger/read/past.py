@@ -26,7 +26,7 @@ from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column
+from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row
 from assetflow.ledger.sql.tables import DECISION, EVENT, RECEIPT
 
 # Of a queue, so many events are read; of the decisions that followed, so many are looked through for its events.
@@ -145,7 +145,7 @@ class _Then:
         self.moment = moment
         self.last: int | None = connection.scalar(_LAST_DECISION, self._values())
         self.later = connection.scalars(_LATER, self._values(last=self.last or 0)).all()
-        self.running = [key_from_column(key) for key in connection.scalars(_OPEN, self._values())]
+        self.running = connection.scalars(_OPEN, self._values()).all()
         self.queues = self._queues()
 
     def dropped(self) -> int:
@@ -158,10 +158,10 @@ class _Then:
         """Yield the last decision of each queue: target key, instant, when its run was to start, its opening."""
         numbers = [number for _, number in self._connection.execute(_DECIDED, self._values())]
         for key, *times in self._connection.execute(_CLOCKS, {"numbers": numbers}):
-            yield key_from_column(key), times[0], times[1], times[2]
+            yield key, times[0], times[1], times[2]
 
     def _queues(self) -> dict[str | None, list[AssetEvent]]:
-        found: dict[tuple[int, str], AssetEvent] = {}
+        found: dict[tuple[int, str | None], AssetEvent] = {}
         queries: list[tuple[Select[Any], dict[str, Any]]] = [
             (_STILL_QUEUED, {}),
             (_CONSUMED_LATER, {"decisions": self.later}),
@@ -171,8 +171,8 @@ class _Then:
             for row in self._connection.execute(query, self._values(**values)):
                 found[row.sequence, row[-1]] = event_from_row(row)
         queues: dict[str | None, list[AssetEvent]] = {}
-        for key, sequence in sorted((key, sequence) for sequence, key in found):
-            queues.setdefault(key_from_column(key), []).append(found[sequence, key])
+        for sequence, key in sorted(found, key=lambda place: (place[1] or "", place[0])):
+            queues.setdefault(key, []).append(found[sequence, key])
         return queues
 
     def _span(self) -> dict[str, int]:

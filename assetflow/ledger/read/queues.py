@@ -20,8 +20,8 @@ from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.read.topic import Topic, given
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column, key_to_column
-from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, PENDING, RECEIPT
+from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row
+from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, NO_KEY, PENDING, RECEIPT
 
 AssetKey = tuple[str, str | None]
 
@@ -102,7 +102,7 @@ _OLDEST = (
 _QUEUED_ASSETS = (
     select(PENDING.c.consumer, CONSUMER.c.name, CONSUMER.c.since, PENDING.c.uri, ASSET.c.id, PENDING.c.count, _OLDEST)
     .select_from(PENDING.join(CONSUMER, CONSUMER.c.id == PENDING.c.consumer).join(ASSET, ASSET.c.uri == PENDING.c.uri))
-    .where(PENDING.c.target_key == key_to_column(None))
+    .where(PENDING.c.target_key == NO_KEY)
     .order_by(PENDING.c.consumer, ASSET.c.id)
 )
 
@@ -144,10 +144,10 @@ class QueueReader(Topic):
     def sample_of(self, consumer: int, target_key: str | None, *, most: int) -> EventSample:
         """Return the events in a queue; of more than `most` those that an explanation needs."""
         counts = select(PENDING.c.uri, PENDING.c.source_key, PENDING.c.count).where(
-            PENDING.c.consumer == consumer, PENDING.c.target_key == key_to_column(target_key)
+            PENDING.c.consumer == consumer, PENDING.c.target_key == (target_key or NO_KEY)
         )
         with self._connect() as connection:
-            counted = {(uri, key_from_column(key)): number for uri, key, number in connection.execute(counts)}
+            counted = {(uri, key): number for uri, key, number in connection.execute(counts)}
             events = sample(connection, _in_queue(consumer, target_key), most, counted)
         found: Counter[str] = Counter()
         if len(events) < most:
@@ -182,7 +182,7 @@ class QueueReader(Topic):
         query = select(PENDING.c.target_key, PENDING.c.uri, PENDING.c.source_key, PENDING.c.count)
         found: dict[str | None, dict[str, dict[str | None, int]]] = {}
         for target_key, uri, key, count in self._rows(query.where(PENDING.c.consumer == consumer)):
-            found.setdefault(key_from_column(target_key), {}).setdefault(uri, {})[key_from_column(key)] = count
+            found.setdefault(target_key, {}).setdefault(uri, {})[key] = count
         return found
 
     def waiting(self, consumer: Consumer, target_key: str | None, now: datetime) -> Waiting | None:
@@ -215,13 +215,12 @@ class QueueReader(Topic):
 
 def _in_queue(consumer: int, target_key: str | None) -> ColumnElement[bool]:
     """Return the condition that a receipt belongs to an event in this queue."""
-    key = key_to_column(target_key)
+    key = target_key or NO_KEY
     return and_(RECEIPT.c.consumer == consumer, RECEIPT.c.target_key == key, RECEIPT.c.status == QUEUED)
 
 
 def _queued_event(row: Sequence[Any]) -> QueuedEvent:
-    number, name, target_key = row[-3:]
-    return QueuedEvent(event_from_row(row), number, name, key_from_column(target_key))
+    return QueuedEvent(event_from_row(row), *row[-3:])
 
 
 # The first queued event of each consumer: of its only queue, or of the first of its pending partitions.
@@ -281,7 +280,7 @@ class WaitingReader(Topic):
             rows = connection.execute(_LONGEST, {"most": limit}).all()
             state = State(QueueSource(connection))
             state.begin(connection.execute(_LAST_EVENT).scalar_one() + 1, now)
-            places = {(number, key_from_column(column)): since for number, column, since, _ in rows}
+            places = {(number, key): since for number, key, since, _ in rows}
             state.consumers.load_ids(number for number, _ in places)
             state.queues.load(places)
             state.names.load(dict.fromkeys(uri for place in places for uri in state.queues.pending(*place)))

@@ -17,12 +17,12 @@ from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
 from assetflow.core.freshness.records import Item, ItemUpdate
 from assetflow.core.freshness.state import FreshnessSource
 from assetflow.core.rules.state import State
-from assetflow.ledger.fold.freshness_rows import update_from_row
 from assetflow.ledger.fold.freshness_source import FEW, NEWEST_OF_ITEMS, FreshnessTables
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.freshness_tables import ITEM
 from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.rows import ITEM_UPDATES
 from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET, ASSET_NAME, LEDGER, NO_KEY
 
 # All that the graph of flows follows from: `rewritten` changes with the consumers; names and links are only added.
@@ -58,7 +58,7 @@ class ComparedTables(FreshnessTables):
         """Read the newest updates of those of these assets that have no keys, in two statements."""
         keyed = set(self._scalars(_WITH_KEYS, uris=uris))
         plain = [uri for uri in uris if uri not in keyed]
-        updates = map(update_from_row, self._rows(_NEWEST, uris=plain))
+        updates = map(ITEM_UPDATES.read, self._rows(_NEWEST, uris=plain))
         self._plain = dict.fromkeys(plain) | {update.item.uri: update for update in updates}
 
     def track(self, makers: Mapping[str, Mapping[UUID, int]]) -> None:

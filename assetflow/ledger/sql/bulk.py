@@ -79,36 +79,39 @@ class Bulk:
         return self._compiled
 
 
-def insert_rows(columns: Sequence[Column[Any]]) -> Bulk:
+def insert_rows(*columns: Column[Any]) -> Bulk:
     """Return the statement that inserts rows with values for these columns of a table."""
     return _inserting(columns, lambda statement: statement)
 
 
-def upsert_rows(key: Sequence[Column[Any]], values: Sequence[Column[Any]], *, kept: Sequence[Column[Any]] = ()) -> Bulk:
-    """Return the statement that inserts rows of `key`, `values` and `kept`, or updates the values of existing keys."""
+def upsert_rows(*columns: Column[Any], kept: Sequence[Column[Any]] = ()) -> Bulk:
+    """Return the statement that inserts rows of `columns` and `kept`, or gives existing rows the values of `columns`.
+
+    The primary key of the table, which is among `columns`, says whether a row exists.
+    """
 
     def replacing(statement: Any) -> Any:
-        changes = {each.name: statement.excluded[each.name] for each in values}
-        names = [each.name for each in key]
+        changes = {each.name: statement.excluded[each.name] for each in columns if not each.primary_key}
+        names = [each.name for each in columns if each.primary_key]
         if not changes:
             return statement.on_conflict_do_nothing(index_elements=names)
         return statement.on_conflict_do_update(index_elements=names, set_=changes)
 
-    return _inserting((*key, *values, *kept), replacing)
+    return _inserting((*columns, *kept), replacing)
 
 
-def update_rows(key: Sequence[Column[Any]], values: Sequence[Column[Any]], **fixed: str) -> Bulk:
-    """Return the statement that gives the rows with these keys their values, and all of them those in `fixed`."""
+def update_rows(*columns: Column[Any], **fixed: str) -> Bulk:
+    """Return the statement that gives rows, which their primary keys name, new values, and all of them `fixed`."""
 
     def statement(given: Given) -> Any:
-        rows = update(key[0].table).where(*(each == given[each.name] for each in key))
+        rows = update(columns[0].table).where(*(each == given[each.name] for each in columns if each.primary_key))
         in_all: dict[str, Any] = {name: literal_column(f"'{value}'") for name, value in fixed.items()}
-        return rows.values({each.name: given[each.name] for each in values} | in_all)
+        return rows.values({each.name: given[each.name] for each in columns if not each.primary_key} | in_all)
 
-    return Bulk((*key, *values), statement, statement)
+    return Bulk(columns, statement, statement)
 
 
-def delete_rows(key: Sequence[Column[Any]]) -> Bulk:
+def delete_rows(*key: Column[Any]) -> Bulk:
     """Return the statement that deletes the rows with these keys."""
 
     def statement(given: Given) -> Any:

@@ -6,22 +6,40 @@ such a flow or a policy all of them are empty.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import Index
 from sqlmodel import Field
 
-from assetflow.ledger.sql.functions import JsonText, Number, UtcTime
-from assetflow.ledger.sql.tables import CLUSTERED, Base, partial_index, table_of
+from assetflow.core.freshness.records import FlowRecord, Inputs, Moment
+from assetflow.core.freshness.state.policies import Chain
+from assetflow.core.values.freshness_policy import Current
+from assetflow.core.wire.conditions import policy_from_json, policy_to_json
+from assetflow.core.wire.freshness import reads_from_json, reads_to_json
+from assetflow.ledger.sql.functions import JsonText, KeyText, Number, Stored, UtcTime, stored
+from assetflow.ledger.sql.tables import CAUSES, CLUSTERED, Base, partial_index, table_of
+
+
+def _inputs_to_json(inputs: Inputs) -> dict[str, object]:
+    reads = reads_to_json(inputs.reads)
+    return {"sequence": inputs.sequence, "code_versions": inputs.code_versions, "reads": reads}
+
+
+def _inputs_from_json(data: dict[str, Any]) -> Inputs:
+    return Inputs(data["sequence"], data["code_versions"], reads_from_json(data["reads"]))
+
+
+_INPUTS: Any = Stored(_inputs_to_json, _inputs_from_json)
+_POLICY: Any = Stored(policy_to_json, policy_from_json)
 
 
 class DataFlowRow(Base, table=True):
     """A flow in the data graph; `record` tells since when it is as it is (8.6)."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
-    record: dict[str, Any] = Field(sa_type=JsonText)
+    record: dict[str, Any] = Field(sa_type=stored(FlowRecord))
 
 
 class ItemVersionRow(Base, table=True):
@@ -34,17 +52,17 @@ class ItemVersionRow(Base, table=True):
 
     __table_args__ = (Index(None, "uri", "sequence"), CLUSTERED)
     uri: str = Field(primary_key=True)
-    partition_key: str = Field(primary_key=True)
+    partition_key: str = Field(sa_type=KeyText, primary_key=True)
     sequence: int = Field(primary_key=True, sa_type=Number)
-    confirms: int = Field(primary_key=True, sa_type=Number)
+    confirms: bool = Field(primary_key=True)
     event: UUID
     data_version: str
     recorded: datetime = Field(sa_type=UtcTime)
     consumer: int | None = Field(default=None, sa_type=Number)
-    pins: dict[str, int] | None = Field(default=None, sa_type=JsonText)
+    pins: dict[str, int] | None = Field(default=None, sa_type=Stored(dict, dict))
     code_version: str | None = None
     started: datetime | None = Field(default=None, sa_type=UtcTime)
-    mappers: dict[str, Any] | None = Field(default=None, sa_type=JsonText)
+    mappers: dict[str, Any] | None = Field(default=None, sa_type=Stored(reads_to_json, reads_from_json))
     seen: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
@@ -53,7 +71,7 @@ class ItemRow(Base, table=True):
 
     __table_args__ = (Index(None, "uri", "sequence"), CLUSTERED)
     uri: str = Field(primary_key=True)
-    partition_key: str = Field(primary_key=True)
+    partition_key: str = Field(sa_type=KeyText, primary_key=True)
     sequence: int = Field(sa_type=Number)
 
 
@@ -62,9 +80,9 @@ class ReadingRow(Base, table=True):
 
     __table_args__ = CLUSTERED
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
-    target_key: str = Field(primary_key=True)
+    target_key: str = Field(sa_type=KeyText, primary_key=True)
     uri: str = Field(primary_key=True)
-    source_key: str = Field(primary_key=True)
+    source_key: str = Field(sa_type=KeyText, primary_key=True)
 
 
 class TargetKeyRow(Base, table=True):
@@ -72,7 +90,7 @@ class TargetKeyRow(Base, table=True):
 
     __table_args__ = CLUSTERED
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
-    target_key: str = Field(primary_key=True)
+    target_key: str = Field(sa_type=KeyText, primary_key=True)
 
 
 class TargetRow(Base, table=True):
@@ -85,13 +103,11 @@ class TargetRow(Base, table=True):
         CLUSTERED,
     )
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
-    target_key: str = Field(primary_key=True)
-    tried: dict[str, Any] | None = Field(default=None, sa_type=JsonText)
-    waived: dict[str, Any] | None = Field(default=None, sa_type=JsonText)
+    target_key: str = Field(sa_type=KeyText, primary_key=True)
+    tried: dict[str, Any] | None = Field(default=None, sa_type=_INPUTS)
+    waived: dict[str, Any] | None = Field(default=None, sa_type=_INPUTS)
     failures: int = Field(default=0, sa_type=Number)
-    ended: datetime | None = Field(default=None, sa_type=UtcTime)
-    ended_place: int = Field(default=0, sa_type=Number)
-    ended_order: int = Field(default=0, sa_type=Number)
+    ended: list[Any] | None = Field(default=None, sa_type=stored(Moment))
     decision: UUID | None = None
     verdict: str = ""
     retry_at: datetime | None = Field(default=None, sa_type=UtcTime)
@@ -111,11 +127,11 @@ class KeptRunRow(Base, table=True):
     )
     id: UUID = Field(primary_key=True)
     consumer: int = Field(sa_type=Number, foreign_key="consumer.id")
-    target_key: str
+    target_key: str = Field(sa_type=KeyText)
     kind: str
     asked: datetime = Field(sa_type=UtcTime)
     began: datetime = Field(sa_type=UtcTime)
-    tried: dict[str, Any] = Field(sa_type=JsonText)
+    tried: dict[str, Any] = Field(sa_type=_INPUTS)
     pins: dict[str, dict[str, int]] = Field(sa_type=JsonText)
     predecessor: UUID | None = None
     ended: datetime | None = Field(default=None, sa_type=UtcTime)
@@ -136,14 +152,14 @@ class PolicyRow(Base, table=True):
         partial_index("policy_next_change", "next_change", where="next_change IS NOT NULL"),
     )
     uri: str = Field(primary_key=True)
-    declaration: dict[str, Any] = Field(sa_type=JsonText)
+    declaration: dict[str, Any] = Field(sa_type=_POLICY)
     since: datetime = Field(sa_type=UtcTime)
     state: str
     state_since: datetime | None = Field(default=None, sa_type=UtcTime)
-    data_time: str | None = None
+    data_time: str | None = Field(default=None, sa_type=stored(datetime | Current))
     due: datetime | None = Field(default=None, sa_type=UtcTime)
     next_change: datetime | None = Field(default=None, sa_type=UtcTime)
-    chain: list[Any] = Field(sa_type=JsonText)
+    chain: list[Any] = Field(sa_type=stored(Chain))
 
 
 class PolicyTouchRow(Base, table=True):
@@ -168,10 +184,10 @@ class PolicyChangeRow(Base, table=True):
     uri: str
     state: str
     at: datetime = Field(sa_type=UtcTime)
-    data_time: str | None = None
-    lag: float | None = None
-    policy: dict[str, Any] = Field(sa_type=JsonText)
-    causes: list[Any] = Field(sa_type=JsonText)
+    data_time: str | None = Field(default=None, sa_type=stored(datetime | Current))
+    lag: float | None = Field(default=None, sa_type=stored(timedelta))
+    policy: dict[str, Any] = Field(sa_type=_POLICY)
+    causes: list[Any] = Field(sa_type=CAUSES)
     maker: int | None = Field(default=None, sa_type=Number)
     posted: datetime | None = Field(default=None, sa_type=UtcTime)
     stored: datetime | None = Field(default=None, sa_type=UtcTime)
@@ -200,7 +216,7 @@ class BackfillRow(Base, table=True):
     number: int = Field(primary_key=True, sa_type=Number)
     made: datetime = Field(sa_type=UtcTime)
     uri: str
-    down: int = Field(sa_type=Number)
+    down: bool
     concurrency: int | None = Field(default=None, sa_type=Number)
     made_by: str = ""
     why: str = ""
@@ -225,7 +241,7 @@ class BackfillTargetRow(Base, table=True):
     backfill: int = Field(primary_key=True, sa_type=Number, foreign_key="backfill.number")
     place: int = Field(primary_key=True, sa_type=Number)
     consumer: int = Field(sa_type=Number, foreign_key="consumer.id")
-    target_key: str
+    target_key: str = Field(sa_type=KeyText)
     wave: int = Field(sa_type=Number)
     waits: int = Field(sa_type=Number)
     state: str

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, cast
 from uuid import UUID
 
+from pydantic import TypeAdapter
 from sqlalchemy import (
     ARRAY,
     BigInteger,
@@ -39,7 +40,7 @@ class Number(TypeDecorator[int]):
         return dialect.type_descriptor(Integer() if dialect.name == "sqlite" else BigInteger())
 
 
-# The next two convert in plain functions, which is faster than `TypeDecorator`: most columns have one of these types.
+# The next four convert in plain functions, which is faster than `TypeDecorator`: most columns have one of these types.
 class UtcTime(UserDefinedType[datetime]):
     """A time in UTC as text of fixed width, so that text order is time order."""
 
@@ -70,6 +71,56 @@ class JsonText(UserDefinedType[object]):
         return _json_from_text
 
 
+class KeyText(UserDefinedType[str]):
+    """A key as text, which can be part of a primary key: the empty text, which is no key, stands for `None`."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **kw: Any) -> str:  # noqa: ARG002
+        return "VARCHAR"
+
+    def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ARG002
+        return _key_to_text
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:  # noqa: ARG002
+        return _key_from_text
+
+
+class Stored(UserDefinedType[Any]):
+    """A value of the core as JSON text; `None` is null.
+
+    Parameters:
+        to_json, from_json: turn the value into JSON data, and back.
+    """
+
+    cache_ok = True
+
+    def __init__(self, to_json: Callable[[Any], object], from_json: Callable[[Any], object]) -> None:
+        self.to_json = to_json
+        self.from_json = from_json
+
+    def get_col_spec(self, **kw: Any) -> str:  # noqa: ARG002
+        return "TEXT"
+
+    def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ARG002
+        return self._write
+
+    def result_processor(self, dialect: Dialect, coltype: object) -> Any:  # noqa: ARG002
+        return self._read
+
+    def _write(self, value: object) -> str | None:
+        return None if value is None else _json_to_text(self.to_json(value))
+
+    def _read(self, text: str | None) -> object:
+        return None if text is None else self.from_json(_json_from_text(text))
+
+
+def stored(kind: Any) -> Stored:
+    """Return the type of a column with values of a kind that pydantic can read and write."""
+    adapter = cache(lambda: TypeAdapter[Any](kind))
+    return Stored(lambda value: adapter().dump_python(value, mode="json"), lambda data: adapter().validate_python(data))
+
+
 def json_text(value: object) -> str:
     """Return a value as JSON text without white space."""
     return _ENCODER.encode(value)
@@ -83,6 +134,14 @@ def _moment_to_text(value: datetime | None) -> str | None:
 
 def _moment_from_text(value: str | None) -> datetime | None:
     return None if value is None else datetime.fromisoformat(value)
+
+
+def _key_to_text(key: str | None) -> str:
+    return "" if key is None else key
+
+
+def _key_from_text(text: str | None) -> str | None:
+    return text or None
 
 
 # Most values are empty, and encoding them takes longer than these comparisons.
@@ -131,7 +190,7 @@ class ValueList(TypeDecorator[list[Any]]):
         values = list(value or ())
         if dialect.name != "sqlite":
             return values
-        return json_text([_without_nul(each) for each in values] if _is_text(self.item) else values)
+        return json_text([_without_nul(each or "") for each in values] if _is_text(self.item) else values)
 
 
 class in_values(FunctionElement[Any]):  # noqa: N801 (it reads as an operator)
@@ -223,7 +282,7 @@ def begins_with(column: Any, text: str) -> ColumnElement[bool]:
 
 def _is_text(kind: TypeEngine[Any]) -> bool:
     # SQLModel's type for text wraps SQLAlchemy's.
-    return isinstance(kind.impl_instance if isinstance(kind, TypeDecorator) else kind, String)
+    return isinstance(kind.impl_instance if isinstance(kind, TypeDecorator) else kind, String | KeyText)
 
 
 def _without_nul(text: str) -> str:

@@ -1,23 +1,49 @@
-"""Events, receipts and consumers as rows, and back."""
+"""What the core knows as rows of the tables, and back."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
+from itertools import chain, islice
 from threading import Lock
-from typing import Any, cast
+from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, literal_column
+from sqlalchemy import Column, ColumnElement, Table, literal_column
 
+from assetflow.core.freshness.records import Item, ItemUpdate, Run, Target, TargetRecord
+from assetflow.core.freshness.state.policies import PolicyChange, PolicyRecord
+from assetflow.core.freshness.state.targets import Backfill, BackfillItem
+from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.core.rules.state.kept import Kept
 from assetflow.core.rules.state.names import weight_of_options
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.consumers import Consumer, Receipt
+from assetflow.core.values.consumers import Consumer, MissedDeadline, Receipt
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import declaration_from_text
 from assetflow.core.wire.events import origin_from_json, origin_to_json
-from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, NO_CONSUMER, NO_KEY, RECEIPT
+from assetflow.ledger.sql.freshness_tables import (
+    BACKFILL,
+    BACKFILL_TARGET,
+    ITEM_VERSION,
+    KEPT_RUN,
+    POLICY,
+    POLICY_CHANGE,
+    TARGET,
+)
+from assetflow.ledger.sql.tables import (
+    CONSUMER,
+    CONSUMER_CLOCK,
+    DECISION,
+    EVENT,
+    MISSED_DEADLINE,
+    NO_CONSUMER,
+    QUEUE_CLOCK,
+    RECEIPT,
+)
+
+T = TypeVar("T")
 
 LIMIT = 32 << 20
 """How many bytes of parsed options to remember; see `Kept`."""
@@ -161,7 +187,7 @@ def receipt_from_row(row: Sequence[Any]) -> Receipt:
         uri=uri,
         consumer=None if consumer == NO_CONSUMER else consumer,
         status=status,
-        target_key=key_from_column(target_key),
+        target_key=target_key,
         decision=decision,
         by=by,
         why=why,
@@ -175,9 +201,48 @@ def consumer_from_row(row: Sequence[Any]) -> Consumer:
     return Consumer(number, name, deployment_id, options_from_text(text), paused, held, deployed)
 
 
-def key_to_column(key: str | None) -> str:
-    return NO_KEY if key is None else key
+class Rows(Generic[T]):
+    """The rows of the objects of a dataclass: one column for each field, which its name and table say.
+
+    Parameters:
+        elsewhere: the column of a field that has another name or table; for a field with parts, their class and a
+            column for each.
+
+    Attributes:
+        columns: the columns in the order of the fields.
+    """
+
+    def __init__(self, kind: type[T], table: Table, **elsewhere: Column[Any] | tuple[Any, ...]) -> None:
+        names = [each.name for each in fields(cast(Any, kind))]
+        places = {name: elsewhere[name] if name in elsewhere else table.c[name] for name in names}
+        split = {name: (found[0], len(found) - 1) for name, found in places.items() if isinstance(found, tuple)}
+        self._kind = kind
+        self._parts: dict[str, tuple[Any, int] | None] = {name: split.get(name) for name in places}
+        found = (place[1:] if isinstance(place, tuple) else (place,) for place in places.values())
+        self.columns: tuple[Column[Any], ...] = tuple(chain.from_iterable(found))
+
+    def read(self, row: Sequence[Any]) -> T:
+        """Return the object in a row that begins with `columns`."""
+        values = iter(row)
+        return self._kind(
+            *(part[0](*islice(values, part[1])) if part else next(values) for part in self._parts.values())
+        )
+
+    def row(self, of: T) -> tuple[Any, ...]:
+        """Return an object as a row of `columns`."""
+        found = ((getattr(of, name), part) for name, part in self._parts.items())
+        return tuple(chain.from_iterable(value if part else (value,) for value, part in found))
 
 
-def key_from_column(key: str) -> str | None:
-    return None if key == NO_KEY else key
+ITEM_UPDATES = Rows(ItemUpdate, ITEM_VERSION, item=(Item, ITEM_VERSION.c.uri, ITEM_VERSION.c.partition_key))
+KEPT_RUNS = Rows(Run, KEPT_RUN, target=(Target, KEPT_RUN.c.consumer, KEPT_RUN.c.target_key))
+TARGET_RECORDS = Rows(TargetRecord, TARGET)
+POLICY_RECORDS = Rows(PolicyRecord, POLICY, policy=POLICY.c.declaration)
+POLICY_CHANGES = Rows(PolicyChange, POLICY_CHANGE)
+BACKFILLS = Rows(Backfill, BACKFILL, by=BACKFILL.c.made_by)
+BACKFILL_ITEMS = Rows(
+    BackfillItem, BACKFILL_TARGET, target=(Target, BACKFILL_TARGET.c.consumer, BACKFILL_TARGET.c.target_key)
+)
+CONSUMER_CLOCKS = Rows(ConsumerClock, CONSUMER_CLOCK)
+QUEUE_CLOCKS = Rows(QueueClock, QUEUE_CLOCK)
+MISSED_DEADLINES = Rows(MissedDeadline, MISSED_DEADLINE)

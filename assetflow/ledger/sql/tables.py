@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime
+from operator import methodcaller
 from typing import Any, cast
 from uuid import UUID
 
@@ -17,7 +18,9 @@ from sqlalchemy.ext.declarative import DeferredReflection
 from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
-from assetflow.ledger.sql.functions import JsonText, Number, UtcTime
+from assetflow.core.time.timetables import timetable_from_json
+from assetflow.core.wire.freshness import causes_from_json, causes_to_json
+from assetflow.ledger.sql.functions import JsonText, KeyText, Number, Stored, UtcTime, stored
 
 _NAMES = {
     "ix": "%(table_name)s_%(column_0_N_name)s",
@@ -25,6 +28,7 @@ _NAMES = {
     "fk": "%(table_name)s_%(column_0_N_name)s_fkey",
     "pk": "%(table_name)s_pkey",
 }
+CAUSES: Any = Stored(causes_to_json, causes_from_json)
 NO_CONSUMER = 0
 NO_KEY = ""
 # SQLite stores such a table in the order of its primary key, without a second index.
@@ -204,7 +208,7 @@ class ReceiptRow(Base, table=True):
     )
     sequence: int = Field(sa_type=Number, primary_key=True, foreign_key="event.sequence")
     consumer: int = Field(sa_type=Number, primary_key=True)
-    target_key: str = Field(primary_key=True)
+    target_key: str = Field(sa_type=KeyText, primary_key=True)
     status: str
     decision: int | None = Field(default=None, sa_type=Number)
     by: str = ""
@@ -218,9 +222,9 @@ class PendingRow(Base, table=True):
 
     __table_args__ = CLUSTERED
     consumer: int = Field(sa_type=Number, primary_key=True, foreign_key="consumer.id")
-    target_key: str = Field(primary_key=True)
+    target_key: str = Field(sa_type=KeyText, primary_key=True)
     uri: str = Field(primary_key=True)
-    source_key: str = Field(primary_key=True)
+    source_key: str = Field(sa_type=KeyText, primary_key=True)
     count: int = Field(sa_type=Number)
 
 
@@ -244,7 +248,7 @@ class DecisionRow(Base, table=True):
     id: UUID = Field(unique=True)
     consumer: int = Field(sa_type=Number, foreign_key="consumer.id")
     deployment_id: UUID
-    target_key: str
+    target_key: str = Field(sa_type=KeyText)
     made: datetime = Field(sa_type=UtcTime)
     kind: str
     status: str
@@ -260,7 +264,7 @@ class DecisionRow(Base, table=True):
     by_deadline: bool = False
     decided: datetime = Field(sa_type=UtcTime)
     scheduled: datetime | None = Field(default=None, sa_type=UtcTime)
-    because: list[Any] = Field(sa_type=JsonText)
+    because: list[Any] = Field(sa_type=CAUSES)
 
 
 class ConsumerClockRow(Base, table=True):
@@ -270,7 +274,7 @@ class ConsumerClockRow(Base, table=True):
     gone_through: datetime = Field(sa_type=UtcTime)
     opened: datetime | None = Field(default=None, sa_type=UtcTime)
     is_open: bool = False
-    deadlines: list[list[str]] = Field(sa_type=JsonText)
+    deadlines: list[list[str]] = Field(sa_type=stored(tuple[tuple[datetime, datetime], ...]))
     due: datetime | None = Field(default=None, sa_type=UtcTime, index=True)
 
 
@@ -278,7 +282,7 @@ class QueueClockRow(Base, table=True):
     """The clock's state of a timed queue (9.6, 9.8, 9.11); `due`: when to look at it again."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
-    target_key: str = Field(primary_key=True)
+    target_key: str = Field(sa_type=KeyText, primary_key=True)
     gone_through: datetime | None = Field(default=None, sa_type=UtcTime)
     closed: datetime | None = Field(default=None, sa_type=UtcTime)
     overdue: bool = False
@@ -295,12 +299,12 @@ class MissedDeadlineRow(Base, table=True):
     __table_args__ = (partial_index("missed_deadline_to_announce", "number", where="announced IS NULL"),)
     number: int = Field(primary_key=True, sa_type=Number)
     consumer: int = Field(sa_type=Number, foreign_key="consumer.id", index=True)
-    target_key: str
+    target_key: str = Field(sa_type=KeyText)
     due: datetime = Field(sa_type=UtcTime)
     at: datetime = Field(sa_type=UtcTime)
     then: str
     queued: int = Field(sa_type=Number)
-    missing: list[str] = Field(sa_type=JsonText)
+    missing: list[str] = Field(sa_type=Stored(list, tuple))
     announced: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
@@ -308,7 +312,7 @@ class TimerRow(Base, table=True):
     """The timer of a consumer: all times up to `reached` have their runs. Contract 6.1."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
-    timetable: dict[str, Any] = Field(sa_type=JsonText)
+    timetable: dict[str, Any] = Field(sa_type=Stored(methodcaller("as_json"), timetable_from_json))
     reached: datetime = Field(sa_type=UtcTime)
     paused: bool
     held: bool

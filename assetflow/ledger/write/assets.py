@@ -75,7 +75,7 @@ def _rows(of: Row, direction: str, outlets: Iterable[Outlet]) -> Iterable[Row]:
         yield of | {"direction": direction, "kind": kind, "value": value}
 
 
-_HIDE = upsert_rows((HIDDEN_ASSET.c.uri,), (HIDDEN_ASSET.c.sequence, HIDDEN_ASSET.c.since, HIDDEN_ASSET.c.hidden_by))
+_HIDE = upsert_rows(*HIDDEN_ASSET.c)
 
 
 class AssetWriter(Operations):

@@ -14,26 +14,19 @@ from assetflow.core.freshness.state.targets import Backfill
 from assetflow.core.values.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import Conflict, UnknownBackfill
-from assetflow.ledger.fold.freshness_rows import (
-    BACKFILL_COLUMNS,
-    STEP_KEY,
-    STEP_VALUES,
-    backfill_from_row,
-    backfill_to_row,
-    step_to_row,
-)
 from assetflow.ledger.read.backfills import Planned
 from assetflow.ledger.sql.bulk import Bulk, insert_rows
-from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_EDGE
+from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_EDGE, BACKFILL_TARGET
+from assetflow.ledger.sql.rows import BACKFILL_ITEMS, BACKFILLS
 from assetflow.ledger.sql.tables import LEDGER
 from assetflow.ledger.write.store import Operations, UnitOfWork
 
 # The number of rows in one transaction, for which other writers wait.
 AT_ONCE = 2_000
 
-_ADD_BACKFILL = insert_rows(BACKFILL_COLUMNS)
-_ADD_STEPS = insert_rows((*STEP_KEY, *STEP_VALUES))
-_ADD_EDGES = insert_rows((BACKFILL_EDGE.c.backfill, BACKFILL_EDGE.c.above, BACKFILL_EDGE.c.below))
+_ADD_BACKFILL = insert_rows(*BACKFILLS.columns)
+_ADD_STEPS = insert_rows(BACKFILL_TARGET.c.backfill, *BACKFILL_ITEMS.columns)
+_ADD_EDGES = insert_rows(*BACKFILL_EDGE.c)
 
 
 class BackfillWriter(Operations):
@@ -54,7 +47,7 @@ class BackfillWriter(Operations):
         with self._store.writes() as connection:
             backfill = _allocate(connection, replace(wanted, todo=len(steps)))
         number = backfill.number
-        self._write(_ADD_STEPS, [step_to_row(number, step) for step in steps])
+        self._write(_ADD_STEPS, [(number, *BACKFILL_ITEMS.row(step)) for step in steps])
         self._write(_ADD_EDGES, [(number, above, below) for above, below in edges])
         reach("between-backfill-and-begin")
         with self._store.transaction(now) as unit:
@@ -121,14 +114,14 @@ def _allocate(connection: Connection, wanted: Backfill) -> Backfill:
     connection.execute(select(LEDGER.c.number).with_for_update())
     last = connection.scalar(select(func.max(BACKFILL.c.number))) or 0
     backfill = replace(wanted, number=last + 1)
-    _ADD_BACKFILL.run(connection, [backfill_to_row(backfill)])
+    _ADD_BACKFILL.run(connection, [BACKFILLS.row(backfill)])
     return backfill
 
 
 def _find(connection: Connection, number: int) -> tuple[Backfill, bool]:
     """Return a backfill, and whether it has begun."""
-    query = select(*BACKFILL_COLUMNS, BACKFILL.c.begun).where(BACKFILL.c.number == number)
+    query = select(*BACKFILLS.columns, BACKFILL.c.begun).where(BACKFILL.c.number == number)
     row = connection.execute(query).one_or_none()
     if row is None:
         raise UnknownBackfill.numbered(number)
-    return backfill_from_row(row[:-1]), row[-1] is not None
+    return BACKFILLS.read(row), row[-1] is not None

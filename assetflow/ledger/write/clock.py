@@ -72,7 +72,7 @@ class ClockWriter(Operations):
         """Return the missed deadlines of which Prefect does not know yet, oldest first."""
         with self._store.reads() as connection:
             rows = connection.execute(_TO_ANNOUNCE.limit(limit)).all()
-        return [missed_from_row(row) for row in rows]
+        return list(map(missed_from_row, rows))
 
     def announced(self, numbers: Collection[int], now: datetime) -> None:
         """Store that Prefect knows of these missed deadlines."""

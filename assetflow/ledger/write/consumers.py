@@ -24,9 +24,7 @@ from assetflow.ledger.write.assets import drop_edges, replace_edges
 from assetflow.ledger.write.store import Operations, UnitOfWork
 from assetflow.ledger.write.watchers import drop_watchers, replace_watchers
 
-_KEEP_TIMERS = upsert_rows(
-    (TIMER.c.consumer,), (TIMER.c.timetable, TIMER.c.reached, TIMER.c.paused, TIMER.c.held, TIMER.c.inherited)
-)
+_KEEP_TIMERS = upsert_rows(*TIMER.c)
 _LIVE = select(CONSUMER.c.id).where(CONSUMER.c.removed_at.is_(None))
 _OF_DEPLOYMENT = _LIVE.where(CONSUMER.c.deployment_id == bindparam("wanted"))
 _NAMED = _LIVE.where(CONSUMER.c.name == bindparam("wanted"))
@@ -150,14 +148,7 @@ class ConsumerWriter(Operations):
     def keep_timers(self, timers: Sequence[TimerRecord]) -> None:
         """Store how far the timers of consumers have come. Contract 6.1."""
         rows = [
-            (
-                each.consumer,
-                each.timer.timetable.as_json(),
-                each.timer.after,
-                each.timer.paused,
-                each.timer.held,
-                each.inherited,
-            )
+            (each.consumer, each.timer.timetable, each.timer.after, each.timer.paused, each.timer.held, each.inherited)
             for each in timers
         ]
         with self._store.writes() as connection:

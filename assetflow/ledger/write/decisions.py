@@ -21,7 +21,7 @@ from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.decisions import known_decisions
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import QUEUED, key_from_column
+from assetflow.ledger.sql.rows import QUEUED
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, PENDING, RECEIPT
 from assetflow.ledger.write.consumers import find_consumer
 from assetflow.ledger.write.store import Operations, UnitOfWork
@@ -179,8 +179,7 @@ class DecisionWriter(Operations):
                 retry_kept_run(unit.state, row.consumer, row.id, min(row.state_at, now))
             values = {"status": "ended", "ended": now, "run_state": state, "state_at": state_at}
             unit.connection.execute(_update(row.id).values(values))
-            target_key = key_from_column(row.target_key)
-            return self._pass_over_ended(unit, row.id, row.consumer, target_key, outcome, now, late, at, began)
+            return self._pass_over_ended(unit, row.id, row.consumer, row.target_key, outcome, now, late, at, began)
 
     def backfill(
         self, consumer: int, attempts: Mapping[str, int], *, at_once: int, now: datetime
@@ -243,7 +242,7 @@ def _queue_of(connection: Connection, decision_id: UUID) -> tuple[int, str | Non
     row = connection.execute(query).one_or_none()
     if row is None:
         raise UnknownEvent(f"there is no decision {decision_id}", fix="`assetflow decisions ls` lists the decisions")
-    return row[0], key_from_column(row[1])
+    return row[0], row[1]
 
 
 def _give_up(connection: Connection, decision_id: UUID, reason: str, now: datetime) -> bool:

@@ -25,7 +25,7 @@ from assetflow.ledger.lease import Holder, confirm
 from assetflow.ledger.sql.commits import notify
 from assetflow.ledger.sql.engine import writing
 from assetflow.ledger.sql.failures import explained
-from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row, key_from_column
+from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row
 from assetflow.ledger.sql.tables import DECISION, EVENT, LEDGER, RECEIPT
 
 _LEDGER = select(
@@ -146,7 +146,7 @@ def _catch_up(connection: Connection, memory: Memory, last_event: int, last_deci
 
 
 def _places(rows: Iterable[Any]) -> Iterable[tuple[QueueKey, int]]:
-    return [((consumer, key_from_column(key)), sequence) for sequence, consumer, key in rows]
+    return [((consumer, key), sequence) for sequence, consumer, key in rows]
 
 
 class Store:

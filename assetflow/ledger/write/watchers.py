@@ -24,10 +24,10 @@ from assetflow.ledger.sql.bulk import delete_rows, insert_rows, upsert_rows
 from assetflow.ledger.sql.tables import NOTED_MESSAGE, REFUSED, WATCHED_ASSET, WATCHER, WATCHER_ITEM
 from assetflow.ledger.write.store import Operations
 
-_KNOW = upsert_rows((WATCHER_ITEM.c.watcher, WATCHER_ITEM.c.item), (WATCHER_ITEM.c.value,))
-_FORGET_ITEMS = delete_rows((WATCHER_ITEM.c.watcher, WATCHER_ITEM.c.item))
-_NOTE = insert_rows((NOTED_MESSAGE.c.token, NOTED_MESSAGE.c.source, NOTED_MESSAGE.c.digest))
-_FORGET_NOTES = delete_rows((NOTED_MESSAGE.c.token,))
+_KNOW = upsert_rows(*WATCHER_ITEM.c)
+_FORGET_ITEMS = delete_rows(WATCHER_ITEM.c.watcher, WATCHER_ITEM.c.item)
+_NOTE = insert_rows(*NOTED_MESSAGE.c)
+_FORGET_NOTES = delete_rows(NOTED_MESSAGE.c.token)
 
 
 class WatcherWriter(Operations):

@@ -23,8 +23,8 @@ from assetflow.ledger.write.watchers import WatcherWriter
 if TYPE_CHECKING:
     from assetflow.ledger.write.prune import PruneStep
 
-_SET_CURSOR = upsert_rows((CURSOR.c.name,), (CURSOR.c.value,))
-_END_SESSION = upsert_rows((ENDED_SESSION.c.session,), (ENDED_SESSION.c.expires,))
+_SET_CURSOR = upsert_rows(*CURSOR.c)
+_END_SESSION = upsert_rows(*ENDED_SESSION.c)
 
 
 class Writer:
