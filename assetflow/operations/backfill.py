@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from time import sleep
 
-from assetflow.core.freshness.state.targets import Backfill
+from assetflow.core.freshness.records import Backfill
 from assetflow.core.json_data import fit_text
 from assetflow.core.partitions import check_key
 from assetflow.core.rules.backfill import target_keys_between

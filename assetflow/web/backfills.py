@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.requests import LARGEST, Backend, Number, Text, TheBackend, TheReader
-from assetflow.core.freshness.state.targets import StepState
+from assetflow.core.freshness.records import StepState
 from assetflow.core.rules.runs import run_name
 from assetflow.core.values.keeping import Cause
 from assetflow.core.values.words import count

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.freshness import deploying, judging, reads, running
-from assetflow.core.freshness.judging import Coming
+from assetflow.core.freshness import deploying, judging, reads, recording
+from assetflow.core.freshness.judging import Upcoming
 from assetflow.core.simulate import simulate
 from tests.conformance.comparison import differences
 from tests.conformance.test_cases import HERE
@@ -19,12 +19,12 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 
 def good_runs_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    note = running._note
+    note = recording._note
 
     def without_good(book: Any, node: Any, **changes: Any) -> None:
         note(book, node, **{name: moment for name, moment in changes.items() if name != "good"})
 
-    patch.setattr(running, "_note", without_good)
+    patch.setattr(recording, "_note", without_good)
 
 
 def nobody_became_eager(patch: pytest.MonkeyPatch) -> None:
@@ -33,12 +33,12 @@ def nobody_became_eager(patch: pytest.MonkeyPatch) -> None:
 
 
 def only_keys_are_waited_for(patch: pytest.MonkeyPatch) -> None:
-    reads = Coming._reads
-    patch.setattr(Coming, "_reads", lambda *given: given[-1] is not None and reads(*given))
+    reads = Upcoming._reads
+    patch.setattr(Upcoming, "_reads", lambda *given: given[-1] is not None and reads(*given))
 
 
 def nothing_was_owed(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(deploying, "_owed_before", lambda *_: {})
+    patch.setattr(deploying, "_out_of_date_before", lambda *_: {})
 
 
 def failures_outlive_new_code(patch: pytest.MonkeyPatch) -> None:

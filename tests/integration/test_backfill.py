@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from assetflow import Asset, Eager, flow, task
-from assetflow.core.freshness.state.targets import Backfill
+from assetflow.core.freshness.records import Backfill
 from assetflow.ledger import Ledger
 from assetflow.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.testing import Harness, harness

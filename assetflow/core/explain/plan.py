@@ -10,7 +10,7 @@ from datetime import datetime
 from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.records import Item, Run, Target, Verdict, VerdictName
-from assetflow.core.freshness.state import Book
+from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.words import at, count, iso, joined, some
 
@@ -160,7 +160,7 @@ _SHORT: Mapping[VerdictName, str] = {
 
 
 def explain_plan(
-    book: Book,
+    book: FreshnessState,
     name_of: Callable[[str], str],
     now: datetime,
     consumers: Collection[int] | None = None,
@@ -189,7 +189,7 @@ def explain_plan(
     ]
 
 
-def _open_targets(book: Book, node: FlowNode) -> list[Target]:
+def _open_targets(book: FreshnessState, node: FlowNode) -> list[Target]:
     """Return the targets that are not up to date as the last pass left them, at most `MOST_TARGETS`."""
     if not node.is_partitioned:
         return [Target(node.id)]
@@ -201,7 +201,7 @@ def _open_targets(book: Book, node: FlowNode) -> list[Target]:
 
 
 class _Words:
-    def __init__(self, book: Book, name_of: Callable[[str], str], now: datetime, *, is_whole: bool) -> None:
+    def __init__(self, book: FreshnessState, name_of: Callable[[str], str], now: datetime, *, is_whole: bool) -> None:
         self._now = now
         self._is_whole = is_whole
         self._book = book

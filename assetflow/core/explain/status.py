@@ -14,7 +14,7 @@ from assetflow.core.freshness.demands import policy_inputs
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import base_of, causes_of, items_read, target_key_of
 from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Target
-from assetflow.core.freshness.state import Book
+from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.freshness.statuses import ItemCounts, Statuses
 from assetflow.core.values.freshness_policy import CURRENT, DataTime, State
 from assetflow.core.values.keeping import Cause, CauseKind
@@ -197,7 +197,7 @@ class StatusExplainer:
     """
 
     def __init__(
-        self, book: Book, name_of: Callable[[str], str], now: datetime, unjudged: Unjudged | None = None
+        self, book: FreshnessState, name_of: Callable[[str], str], now: datetime, unjudged: Unjudged | None = None
     ) -> None:
         self._book = book
         self._name = name_of
@@ -267,7 +267,7 @@ class StatusExplainer:
         assert base is not None, "without a base, nothing was read"
         assert newest is not None, "what changed exists"
         read = self._book.updates.as_of(item, base.reads[item.uri])
-        first = self._book.updates.first(item) if read is None else self._book.updates.row(read).ended
+        first = self._book.updates.first(item) if read is None else self._book.updates.version_run(read).ended
         since = (first or newest).recorded
         name = self._name(item.uri) if item.key is None else f"{self._name(item.uri)} ({item.key})"
         version = short(newest.data_version)
@@ -292,7 +292,7 @@ def _worst(states: Collection[ItemState]) -> ItemState:
     return "missing"
 
 
-def states_of(book: Book, uris: Collection[str]) -> dict[str, str]:
+def states_of(book: FreshnessState, uris: Collection[str]) -> dict[str, str]:
     """Return `fresh`, `outdated`, `stale` or `missing` for each of these assets that is compared with what it reads."""
     statuses = Statuses(book, 1)
     made = [uri for uri in uris if book.concerns(uri) and book.graph.maker(uri) is not None]
@@ -310,7 +310,7 @@ def short(version: str) -> str:
     return version if len(version) <= _SHORT else f"{version[: _SHORT - 2]}…"
 
 
-def stale_keys_of(book: Book, uri: str, keys: Collection[str]) -> set[str]:
+def stale_keys_of(book: FreshnessState, uri: str, keys: Collection[str]) -> set[str]:
     """Return those of the keys of an asset that were made from something that has changed since."""
     maker = book.graph.maker(uri) if book.concerns(uri) else None
     counts = None if maker is None else Statuses(book, 1).counts(uri)
@@ -377,7 +377,7 @@ class AssetExplanation:
 
 
 def explain_asset(
-    book: Book,
+    book: FreshnessState,
     name_of: Callable[[str], str],
     uri: str,
     key: str | None,
@@ -396,7 +396,7 @@ def explain_asset(
     return AssetExplanation(explainer.of(uri, key), explainer.reads(uri, key), path)
 
 
-def data_path(book: Book, name_of: Callable[[str], str], uri: str) -> list[DataStep]:
+def data_path(book: FreshnessState, name_of: Callable[[str], str], uri: str) -> list[DataStep]:
     """Return the path from an asset to the source that its data time follows from; empty if it was never made."""
     if not book.concerns(uri):
         return []

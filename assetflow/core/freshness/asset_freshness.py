@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 
-from assetflow.core.freshness.state.policies import Chain, PolicyChange, PolicyRecord
+from assetflow.core.freshness.records import Chain, PolicyChange, PolicyRecord
 from assetflow.core.values.freshness_policy import DataTime, FreshnessPolicy
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.spans import rounded_in_words, span_in_words

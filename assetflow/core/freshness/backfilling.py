@@ -8,12 +8,10 @@ from datetime import datetime
 from itertools import islice
 from uuid import UUID, uuid5
 
-from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.graph import FlowNode, reached
 from assetflow.core.freshness.reads import all_keys, mapped_keys, reads_key
-from assetflow.core.freshness.records import Run, RunState, Target
-from assetflow.core.freshness.state.book import Book
-from assetflow.core.freshness.state.targets import GOES_ON, Backfill, BackfillItem
-from assetflow.core.freshness.walks import reached
+from assetflow.core.freshness.records import GOES_ON, Backfill, BackfillItem, Run, RunState, Target
+from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.errors import InvalidCall
 
 MOST_EDGES = 1_000_000
@@ -23,7 +21,7 @@ _NAMESPACE = UUID("c0b0d7f2-3f0e-5a67-9d2c-8e2f6a1b4d90")
 Above = dict[Target, Collection[Target]]
 
 
-def targets_of(book: Book, uri: str, keys: Sequence[str] | None, *, down: bool) -> Above:
+def targets_of(book: FreshnessState, uri: str, keys: Sequence[str] | None, *, down: bool) -> Above:
     """Return the targets of a backfill, upper ones first, each with those that have to be done before it.
 
     Parameters:
@@ -57,7 +55,7 @@ def targets_of(book: Book, uri: str, keys: Sequence[str] | None, *, down: bool) 
     return found
 
 
-def steps_of(book: Book, above: Above) -> list[BackfillItem]:
+def steps_of(book: FreshnessState, above: Above) -> list[BackfillItem]:
     """Return the targets of a backfill as its steps, by the name of their consumer and by key."""
     wave: dict[Target, int] = {}
     for target, before in above.items():
@@ -90,7 +88,7 @@ def run_id(backfill: Backfill, deployment_id: UUID, key: str | None, attempt: in
     return uuid5(_NAMESPACE, of + again)
 
 
-def take_ready(book: Book, backfill: Backfill, now: datetime) -> list[BackfillItem]:
+def take_ready(book: FreshnessState, backfill: Backfill, now: datetime) -> list[BackfillItem]:
     """Return the targets of a backfill that run next, and note that they are asked for."""
     if backfill.stopped is not None:
         return []
@@ -104,7 +102,7 @@ def take_ready(book: Book, backfill: Backfill, now: datetime) -> list[BackfillIt
     return found
 
 
-def note_end(book: Book, run: Run, state: RunState, now: datetime) -> None:
+def note_end(book: FreshnessState, run: Run, state: RunState, now: datetime) -> None:
     """Note in the backfills that a run of theirs ended; a failure takes off what is below it."""
     node = book.graph.find(run.target.consumer)
     if node is None or run.kind != "backfill":
@@ -117,7 +115,7 @@ def note_end(book: Book, run: Run, state: RunState, now: datetime) -> None:
             _end(book, backfill, step, now, done=state == "completed")
 
 
-def note_retry(book: Book, run: Run, now: datetime) -> None:
+def note_retry(book: FreshnessState, run: Run, now: datetime) -> None:
     """Note in the backfills that a run of theirs goes on again; one that is over goes on with it."""
     node = book.graph.find(run.target.consumer)
     if node is None or run.kind != "backfill":
@@ -131,7 +129,7 @@ def note_retry(book: Book, run: Run, now: datetime) -> None:
             book.backfills.save(backfill.number, replace(step, state="asked"), now)
 
 
-def _end(book: Book, backfill: Backfill, step: BackfillItem, now: datetime, *, done: bool) -> None:
+def _end(book: FreshnessState, backfill: Backfill, step: BackfillItem, now: datetime, *, done: bool) -> None:
     if done:
         for each in book.backfills.below(backfill.number, [step.place]):
             # A failure of a run that was retried has taken it off.
@@ -144,7 +142,7 @@ def _end(book: Book, backfill: Backfill, step: BackfillItem, now: datetime, *, d
     book.agenda.add(step.target)
 
 
-def take_off(book: Book, consumer: int, now: datetime) -> None:
+def take_off(book: FreshnessState, consumer: int, now: datetime) -> None:
     """Take the targets of a removed consumer off the backfills, and what is below them."""
     for backfill in book.backfills.live():
         own = book.backfills.of_consumer(backfill.number, consumer)
@@ -153,27 +151,27 @@ def take_off(book: Book, consumer: int, now: datetime) -> None:
         _remove(book, backfill, gone, now)
 
 
-def _remove_below(book: Book, backfill: Backfill, steps: Sequence[BackfillItem], now: datetime) -> None:
+def _remove_below(book: FreshnessState, backfill: Backfill, steps: Sequence[BackfillItem], now: datetime) -> None:
     while steps:
         below = book.backfills.below(backfill.number, [step.place for step in steps])
         steps = [step for step in below if step.state == "todo"]
         _remove(book, backfill, steps, now)
 
 
-def _remove(book: Book, backfill: Backfill, steps: Iterable[BackfillItem], now: datetime) -> None:
+def _remove(book: FreshnessState, backfill: Backfill, steps: Iterable[BackfillItem], now: datetime) -> None:
     for step in steps:
         book.backfills.save(backfill.number, replace(step, state="removed"), now)
         book.agenda.add(step.target)
 
 
-def begin_backfill(book: Book, above: Above, backfill: Backfill) -> None:
+def begin_backfill(book: FreshnessState, above: Above, backfill: Backfill) -> None:
     """Begin a backfill of these targets. Without any it is over at once."""
     steps = steps_of(book, above)
     ended = None if steps else backfill.made
     book.backfills.add(replace(backfill, todo=len(steps), ended=ended), steps, edges_of(steps, above))
 
 
-def go_on(book: Book, backfill: Backfill, consumers: Iterable[int], now: datetime) -> None:
+def go_on(book: FreshnessState, backfill: Backfill, consumers: Iterable[int], now: datetime) -> None:
     """Let a backfill begin whose targets are written; those of consumers that were removed meanwhile are taken off."""
     book.backfills.set(backfill)
     for consumer in consumers:
@@ -181,7 +179,7 @@ def go_on(book: Book, backfill: Backfill, consumers: Iterable[int], now: datetim
             take_off(book, consumer, now)
 
 
-def stop_backfill(book: Book, backfill: Backfill, now: datetime) -> None:
+def stop_backfill(book: FreshnessState, backfill: Backfill, now: datetime) -> None:
     """Ask for nothing more of a backfill. What runs goes on; what waited may be asked for by others."""
     book.backfills.set(replace(backfill, stopped=now))
     for node in book.graph.all():
@@ -189,7 +187,7 @@ def stop_backfill(book: Book, backfill: Backfill, now: datetime) -> None:
             book.agenda.add(target)
 
 
-def resume_backfill(book: Book, backfill: Backfill, now: datetime) -> None:
+def resume_backfill(book: FreshnessState, backfill: Backfill, now: datetime) -> None:
     """Let a backfill go on: run what is left of it, and again what failed, with what that took off."""
     again = book.backfills.taken_off(backfill.number)
     left = backfill.todo + backfill.asked + len(again)
@@ -202,7 +200,7 @@ def resume_backfill(book: Book, backfill: Backfill, now: datetime) -> None:
             take_off(book, consumer, now)
 
 
-def _numbers_below(book: Book, maker: FlowNode) -> Collection[int]:
+def _numbers_below(book: FreshnessState, maker: FlowNode) -> Collection[int]:
     """Return the flows below that a backfill runs: not those with event schedules, nor what only they feed."""
 
     def readers(node: FlowNode) -> Iterator[FlowNode]:
@@ -212,7 +210,7 @@ def _numbers_below(book: Book, maker: FlowNode) -> Collection[int]:
     return [node.id for node in reached([maker], readers)]
 
 
-def _targets_below(book: Book, node: FlowNode, found: Above) -> Above:
+def _targets_below(book: FreshnessState, node: FlowNode, found: Above) -> Above:
     """Map each target of a flow to the backfill targets that it reads."""
     above: dict[Target, dict[Target, None]] = {}
     made = [(target, uri, mapped_keys(node, uri, target.key)) for target, uri in _made_for(book, node, found)]
@@ -225,7 +223,7 @@ def _targets_below(book: Book, node: FlowNode, found: Above) -> Above:
     return {target: tuple(before) for target, before in above.items()}
 
 
-def _made_for(book: Book, node: FlowNode, found: Above) -> Iterator[tuple[Target, str]]:
+def _made_for(book: FreshnessState, node: FlowNode, found: Above) -> Iterator[tuple[Target, str]]:
     """Yield the targets of other flows in a backfill, each with the inputs of a flow that it makes."""
     for target in found:
         maker = book.graph.find(target.consumer)
@@ -233,6 +231,6 @@ def _made_for(book: Book, node: FlowNode, found: Above) -> Iterator[tuple[Target
             yield from ((target, uri) for uri in node.inputs if uri in maker.outputs)
 
 
-def _name(book: Book, target: Target) -> str:
+def _name(book: FreshnessState, target: Target) -> str:
     node = book.graph.find(target.consumer)
     return "" if node is None else node.consumer.name

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from assetflow.core.freshness.graph import work_out
 from assetflow.core.freshness.reads import items_then
-from assetflow.core.freshness.records import Item, ItemUpdate, Row
-from assetflow.core.freshness.state.book import Book
-from assetflow.core.freshness.state.updates import Updates, greatest_keys
-from assetflow.core.freshness.walks import work_out
+from assetflow.core.freshness.records import Item, ItemUpdate, VersionRun
+from assetflow.core.freshness.state.state import FreshnessState
+from assetflow.core.freshness.state.updates import Updates
 from assetflow.core.partitions import LastMapper
 from assetflow.core.values.freshness_policy import CURRENT, DataTime, least
 
@@ -49,14 +49,14 @@ class PastUpdates:
         """Return the newest update of an item up to a place in the ledger, which a run has read."""
         return self._updates.as_of(item, sequence)
 
-    def row(self, update: ItemUpdate) -> Row:
+    def version_run(self, update: ItemUpdate) -> VersionRun:
         """Return the row of updates with the same version that followed an update."""
-        last, ended = self._updates.row(update)
+        last, ended = self._updates.version_run(update)
         if ended is not None and ended.recorded > self._at:
             ended = None
         if last.recorded > self._at:
             last = self.newest(update.item) or update
-        return Row(last, ended)
+        return VersionRun(last, ended)
 
     def seen(self, update: ItemUpdate) -> datetime | None:
         """Return when an observation saw an update last; `None` if none had."""
@@ -65,7 +65,7 @@ class PastUpdates:
 
     def greatest_keys(self, uri: str, most: int) -> Sequence[str]:
         """Return the greatest keys of an asset that were there, sorted."""
-        return greatest_keys(self._updates, uri, most, lambda item: self.newest(item) is not None)
+        return self._updates.greatest_keys_that(uri, most, lambda item: self.newest(item) is not None)
 
 
 class DataTimes:
@@ -75,7 +75,7 @@ class DataTimes:
         at: the instant as of which they are; `None` for now.
     """
 
-    def __init__(self, book: Book, at: datetime | None = None) -> None:
+    def __init__(self, book: FreshnessState, at: datetime | None = None) -> None:
         self._book = book
         self._updates = book.updates if at is None else PastUpdates(book.updates, at)
         self._known: dict[UUID, DataTime] = {}
@@ -116,7 +116,7 @@ class DataTimes:
             if as_read is None or as_read.event in seen:
                 break
             seen.add(as_read.event)
-            update, inputs = self._updates.row(as_read).last, None
+            update, inputs = self._updates.version_run(as_read).last, None
         return found
 
     def _newest(self, uri: str) -> ItemUpdate | None:
@@ -137,14 +137,14 @@ class DataTimes:
         return data_time if inputs is None else self._least_read(newest, inputs)
 
     def _of_update(self, update: ItemUpdate) -> DataTime:
-        return work_out(update, _event, self._rows_read, lambda each: self._least_read(each, None), self._known)
+        return work_out(update, _event, self._runs_read, lambda each: self._least_read(each, None), self._known)
 
-    def _rows_read(self, update: ItemUpdate) -> Iterator[ItemUpdate]:
+    def _runs_read(self, update: ItemUpdate) -> Iterator[ItemUpdate]:
         """Yield the updates whose data times that of an update follows from."""
         for item, pin in self._read(update, None):
             read = self._updates.as_of(item, pin)
             if read is not None and self._book.graph.maker(item.uri) is not None:
-                yield self._updates.row(read).last
+                yield self._updates.version_run(read).last
 
     def _least_read(self, update: ItemUpdate, inputs: Collection[str] | None) -> DataTime:
         if update.pins is None:
@@ -174,7 +174,7 @@ class DataTimes:
         if read is None:
             first = updates.first(item)
             return CURRENT if first is None else first.recorded
-        last, ended = updates.row(read)
+        last, ended = updates.version_run(read)
         if self._book.graph.maker(item.uri) is not None:
             return self._known.get(last.event, CURRENT)
         seen = updates.seen(last)

@@ -16,16 +16,16 @@ from assetflow.core.freshness.demands import Demand, Demands, Pull
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.judging import Judging, is_out_of_date
 from assetflow.core.freshness.reads import all_keys, newest_that_start, read_ahead
+from assetflow.core.freshness.recording import begin_run
 from assetflow.core.freshness.records import Target, TargetRecord, Verdict
-from assetflow.core.freshness.running import begin_run
-from assetflow.core.freshness.state.book import Agenda, Book
+from assetflow.core.freshness.state.state import Agenda, FreshnessState
 from assetflow.core.values.consumers import Decision, DecisionKind
 from assetflow.core.values.keeping import Cause
 
 Verdicts = dict[Target, Verdict | None]
 
 
-def look_again(book: Book, until: datetime) -> None:
+def look_again(book: FreshnessState, until: datetime) -> None:
     """Put on the agenda what is due: failed runs that are repeated, and targets that a deploy or a resume set aside.
 
     Parameters:
@@ -38,29 +38,29 @@ def look_again(book: Book, until: datetime) -> None:
         if retry_at is not None and retry_at <= until:
             book.agenda.add(target)
             continue
-        book.agenda.add_owing(target)
+        book.agenda.add_catching_up(target)
         if retry_at is not None:
             book.targets.wait_for_retry(target, retry_at)
 
 
-def hold_back(book: Book, verdicts: Verdicts, owing: Collection[Target]) -> Verdicts:
+def hold_back(book: FreshnessState, verdicts: Verdicts, catching_up: Collection[Target]) -> Verdicts:
     """Return the verdicts of a pass, in which flows that owe too many targets for one time run the greatest keys.
 
     Parameters:
-        owing: the targets that are judged because of a deploy or a pause of their flow.
+        catching_up: the targets that are judged because of a deploy or a pause of their flow.
     """
-    numbers = dict.fromkeys(each.consumer for each in owing if each.key is not None)
-    for number in numbers if book.most_owed is not None else ():
+    numbers = dict.fromkeys(each.consumer for each in catching_up if each.key is not None)
+    for number in numbers if book.most_catching_up is not None else ():
         asked = _asked(verdicts, number)
-        owed = sorted((each for each in asked if each in owing), key=_key, reverse=True)
-        room = max(0, (book.most_owed or 0) - len(book.runs.of(number)) - (len(asked) - len(owed)))
+        owed = sorted((each for each in asked if each in catching_up), key=_key, reverse=True)
+        room = max(0, (book.most_catching_up or 0) - len(book.runs.of(number)) - (len(asked) - len(owed)))
         for target in owed[room:]:
             verdict = verdicts[target]
             verdicts[target] = verdict and replace(verdict, name="owed")
     return verdicts
 
 
-def without_waiver(book: Book, target: Target) -> TargetRecord:
+def without_waiver(book: FreshnessState, target: Target) -> TargetRecord:
     """Return what is remembered of a target; with `catchup="all"`, nothing that is out of date now is waived (8.8)."""
     record, node = book.targets.find(target), book.graph.find(target.consumer)
     if record.waived is None or node is None or not node.is_eager or node.keeping is None:
@@ -69,32 +69,32 @@ def without_waiver(book: Book, target: Target) -> TargetRecord:
     return replace(record, waived=None) if owes_all else record
 
 
-def flows_that_pay(book: Book, agenda: Agenda) -> Collection[int]:
+def flows_catching_up(book: FreshnessState, agenda: Agenda) -> Collection[int]:
     """Return the flows with keys of which a run has ended, so that the next targets that they owe may run."""
-    if book.most_owed is None:
+    if book.most_catching_up is None:
         return ()
     ended = [each for each in agenda.targets if each.key is not None]
     book.targets.load(ended)
     return dict.fromkeys(each.consumer for each in ended if book.targets.find(each).verdict == "in_progress")
 
 
-def next_targets(book: Book, number: int, verdicts: Mapping[Target, Verdict | None]) -> list[Target]:
+def next_targets(book: FreshnessState, number: int, verdicts: Mapping[Target, Verdict | None]) -> list[Target]:
     """Return the greatest targets that a flow owes, as many as may run beside those that do.
 
     Parameters:
         verdicts: what was said in this pass.
     """
     node = book.graph.find(number)
-    room = (book.most_owed or 0) - len(book.runs.of(number)) - len(_asked(verdicts, number))
+    room = (book.most_catching_up or 0) - len(book.runs.of(number)) - len(_asked(verdicts, number))
     # Of those that were set aside, most may be up to date: the clock goes on with them.
     is_enough = book.most_judged is not None and len(verdicts) >= 2 * book.most_judged
-    if node is None or node.rests or room <= 0 or is_enough:
+    if node is None or node.is_idle or room <= 0 or is_enough:
         return []
     found = book.targets.with_verdict("owed", number, room + len(verdicts))
     return sorted((each for each in found if each not in verdicts), key=_key, reverse=True)[:room]
 
 
-def as_said(book: Book, verdicts: Verdicts) -> Verdicts:
+def as_said(book: FreshnessState, verdicts: Verdicts) -> Verdicts:
     """Return verdicts in which those targets still wait that a flow owes and that the last pass held back."""
     held = (each for each, verdict in verdicts.items() if verdict is not None and verdict.name == "run")
     for target in [each for each in held if book.targets.find(each).verdict == "owed"]:
@@ -116,7 +116,7 @@ _NAMESPACE = UUID("54d5a7c4-7b52-5c1e-9a3f-0d4b6f1e8c21")
 _INSTANT = timedelta(microseconds=1)
 
 
-def decide(book: Book, now: datetime, *, recorded: bool) -> list[Decision]:
+def decide(book: FreshnessState, now: datetime, *, recorded: bool) -> list[Decision]:
     """Make a pass: ask for what backfills run next, and for the Eager and Lazy targets that are to be run.
 
     Parameters:
@@ -128,13 +128,13 @@ def decide(book: Book, now: datetime, *, recorded: bool) -> list[Decision]:
     agenda = book.agenda.take()
     pulls = _pulls(book, agenda, now, until)
     judging = Judging(book, pulls, now, recorded=recorded)
-    paying = flows_that_pay(book, agenda)
-    verdicts = hold_back(book, _judge_all(book, judging, _candidates(book, agenda, pulls)), agenda.owing)
+    paying = flows_catching_up(book, agenda)
+    verdicts = hold_back(book, _judge_all(book, judging, _candidates(book, agenda, pulls)), agenda.catching_up)
     for number in paying:
         while targets := next_targets(book, number, verdicts):
             verdicts |= _judge_all(book, judging, targets)
     for target, verdict in verdicts.items():
-        record = without_waiver(book, target) if target in agenda.owing else book.targets.find(target)
+        record = without_waiver(book, target) if target in agenda.catching_up else book.targets.find(target)
         book.targets.save(target, replace(record, verdict="" if verdict is None else verdict.name))
     for target, verdict in verdicts.items():
         if verdict is not None and verdict.name == "run":
@@ -142,13 +142,13 @@ def decide(book: Book, now: datetime, *, recorded: bool) -> list[Decision]:
     return made
 
 
-def next_look(book: Book) -> datetime | None:
+def next_look(book: FreshnessState) -> datetime | None:
     """Return the next instant at which something falls due: a retry, a demand, a state."""
     found = [book.targets.next_due(), book.policies.next_look()]
     return min((moment for moment in found if moment is not None), default=None)
 
 
-def plan(book: Book, now: datetime, targets: Iterable[Target] | None = None) -> list[Verdict]:
+def plan(book: FreshnessState, now: datetime, targets: Iterable[Target] | None = None) -> list[Verdict]:
     """Return what would be done now with Eager and Lazy targets, and what holds them back; start nothing.
 
     Parameters:
@@ -168,7 +168,7 @@ def plan(book: Book, now: datetime, targets: Iterable[Target] | None = None) -> 
     return [verdict for verdict in {**judged, **going_on}.values() if verdict is not None]
 
 
-def _next_of_backfills(book: Book, now: datetime) -> Iterator[Decision]:
+def _next_of_backfills(book: FreshnessState, now: datetime) -> Iterator[Decision]:
     for backfill in book.backfills.live():
         for step in take_ready(book, backfill, now):
             node = book.graph.find(step.target.consumer)
@@ -177,7 +177,7 @@ def _next_of_backfills(book: Book, now: datetime) -> Iterator[Decision]:
             yield _begin(book, node, step.target, number, "backfill", (Cause("backfill"),), now)
 
 
-def _pulls(book: Book, agenda: Agenda, now: datetime, until: datetime) -> Mapping[int, Pull]:
+def _pulls(book: FreshnessState, agenda: Agenda, now: datetime, until: datetime) -> Mapping[int, Pull]:
     """Return the consumers that policies pull, as far as something happened to what the policies depend on."""
     readers = (node.id for uri in agenda.assets for node in book.graph.readers(uri))
     below = [uri for uri in agenda.assets if book.graph.declares_any([uri])]
@@ -199,7 +199,7 @@ def _pulls(book: Book, agenda: Agenda, now: datetime, until: datetime) -> Mappin
     return pulls
 
 
-def _due_demand(book: Book, demands: Demands, uri: str, until: datetime) -> Demand | None:
+def _due_demand(book: FreshnessState, demands: Demands, uri: str, until: datetime) -> Demand | None:
     """Return the demand of a policy if it is due, and remember when to look at the policy again."""
     record, demand = book.policies.find(uri), demands.demand(uri)
     if record is None:
@@ -211,14 +211,14 @@ def _due_demand(book: Book, demands: Demands, uri: str, until: datetime) -> Dema
     return demand if is_due else None
 
 
-def _policies_below(book: Book, flows: Iterable[int]) -> Iterator[str]:
+def _policies_below(book: FreshnessState, flows: Iterable[int]) -> Iterator[str]:
     """Yield the assets with policies that flows make, or those below them."""
     if book.graph.has_policies:
         below = (book.graph.find(number) for number in book.graph.below(flows))
         yield from (uri for node in below if node is not None for uri in node.outputs if book.graph.declares_any([uri]))
 
 
-def _candidates(book: Book, agenda: Agenda, pulls: Mapping[int, Pull]) -> dict[Target, None]:
+def _candidates(book: FreshnessState, agenda: Agenda, pulls: Mapping[int, Pull]) -> dict[Target, None]:
     """Return the targets to judge."""
     found = dict(agenda.targets)
     waiting = book.targets.consumers_with("waits")
@@ -235,7 +235,7 @@ def _candidates(book: Book, agenda: Agenda, pulls: Mapping[int, Pull]) -> dict[T
     return found
 
 
-def _judge_all(book: Book, judging: Judging, targets: Iterable[Target]) -> dict[Target, Verdict | None]:
+def _judge_all(book: FreshnessState, judging: Judging, targets: Iterable[Target]) -> dict[Target, Verdict | None]:
     by_consumer: dict[int, list[str | None]] = {}
     for target in targets:
         by_consumer.setdefault(target.consumer, []).append(target.key)
@@ -252,7 +252,7 @@ def _judge_all(book: Book, judging: Judging, targets: Iterable[Target]) -> dict[
     return found
 
 
-def _ask(book: Book, target: Target, because: tuple[Cause, ...], now: datetime) -> Decision:
+def _ask(book: FreshnessState, target: Target, because: tuple[Cause, ...], now: datetime) -> Decision:
     node = book.graph.find(target.consumer)
     assert node is not None
     assert node.keeping is not None
@@ -265,7 +265,7 @@ def _ask(book: Book, target: Target, because: tuple[Cause, ...], now: datetime) 
 
 
 def _begin(
-    book: Book,
+    book: FreshnessState,
     node: FlowNode,
     target: Target,
     number: UUID,

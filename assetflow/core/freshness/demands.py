@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import causes_of, is_same
-from assetflow.core.freshness.records import Item, Target
-from assetflow.core.freshness.state.book import Book
-from assetflow.core.freshness.state.policies import Chain, PolicyChange, PolicyRecord, has_to_be_told, judged
+from assetflow.core.freshness.records import Chain, Item, PolicyChange, PolicyRecord, Target
+from assetflow.core.freshness.state.state import FreshnessState
+from assetflow.core.freshness.state.targets import has_to_be_told, judged
 from assetflow.core.values.freshness_policy import CURRENT, DataTime, is_before
 from assetflow.core.values.keeping import Cause
 
@@ -46,7 +46,7 @@ class Pull:
 class Demands:
     """The demands of all policies at one moment."""
 
-    def __init__(self, book: Book, data_times: DataTimes, now: datetime) -> None:
+    def __init__(self, book: FreshnessState, data_times: DataTimes, now: datetime) -> None:
         self._book = book
         self._data_times = data_times
         self._now = now
@@ -171,7 +171,7 @@ class Demands:
         return failed and record.tried is not None and is_same(self._book, node, None, record.tried)
 
 
-def policy_inputs(book: Book, record: PolicyRecord) -> frozenset[str] | None:
+def policy_inputs(book: FreshnessState, record: PolicyRecord) -> frozenset[str] | None:
     """Return the inputs whose data a policy counts; `None` for all."""
     given = record.policy.inputs
     return None if given is None else frozenset(uri for each in given if (uri := book.resolve(each.token)) is not None)
@@ -180,7 +180,7 @@ def policy_inputs(book: Book, record: PolicyRecord) -> frozenset[str] | None:
 _INSTANT = timedelta(microseconds=1)
 
 
-def judge_states(book: Book, until: datetime, since: datetime | None = None) -> None:
+def judge_states(book: FreshnessState, until: datetime, since: datetime | None = None) -> None:
     """Judge the policies that may have changed, at each instant up to a moment, and tell what changed.
 
     Parameters:
@@ -192,7 +192,7 @@ def judge_states(book: Book, until: datetime, since: datetime | None = None) -> 
         book.policies.tell(change for uri, touched in sorted(taken.items()) for change in judge.changes(uri, touched))
 
 
-def settle_states(book: Book, number: int, now: datetime) -> None:
+def settle_states(book: FreshnessState, number: int, now: datetime) -> None:
     """Tell which states changed before now by the policies of a flow, before a deploy changes them."""
     node = book.graph.find(number)
     if node is not None and (node.policies or book.graph.declares_any(node.outputs)):
@@ -202,7 +202,7 @@ def settle_states(book: Book, number: int, now: datetime) -> None:
             book.policies.tell(judge.changes(uri, [at for touched, at in touches if touched == uri]))
 
 
-def count_as_told(book: Book, now: datetime) -> None:
+def count_as_told(book: FreshnessState, now: datetime) -> None:
     """Judge all policies without telling anybody: a rebuilt ledger does not know what was told before (8.17)."""
     book.policies.take(now)
     judge = _StateJudge(book, now)
@@ -213,7 +213,7 @@ def count_as_told(book: Book, now: datetime) -> None:
 class _StateJudge:
     """Judges policies at instants up to a moment."""
 
-    def __init__(self, book: Book, until: datetime, since: datetime | None = None) -> None:
+    def __init__(self, book: FreshnessState, until: datetime, since: datetime | None = None) -> None:
         self._book = book
         self._until = until
         self._since = since

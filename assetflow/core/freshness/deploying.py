@@ -11,13 +11,13 @@ from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.judging import has_counting_cause, is_known, is_out_of_date
 from assetflow.core.freshness.reads import all_keys, index_flow, inputs_now, read_ahead, touch_flow
 from assetflow.core.freshness.records import FlowRecord, Target
-from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.values.consumers import Consumer
 from assetflow.errors import InvalidSchedule
 
 
 def follow(
-    book: Book, before: Consumer | None, consumer: Consumer, now: datetime, since: datetime | None = None
+    book: FreshnessState, before: Consumer | None, consumer: Consumer, now: datetime, since: datetime | None = None
 ) -> None:
     """Follow a consumer that is new, has other options, or was paused or resumed.
 
@@ -28,7 +28,7 @@ def follow(
     if not book.admit(consumer):
         return
     old = book.graph.find(consumer.id)
-    owed = _owed_before(book, old, before, consumer)
+    owed = _out_of_date_before(book, old, before, consumer)
     compared = book.compared
     node = book.put(consumer)
     _index_flows(book, book.compared - compared, old, node)
@@ -50,7 +50,7 @@ def follow(
     _touch_neighbours(book, [old, node])
 
 
-def _index_flows(book: Book, uris: Iterable[str], old: FlowNode | None, node: FlowNode | None) -> None:
+def _index_flows(book: FreshnessState, uris: Iterable[str], old: FlowNode | None, node: FlowNode | None) -> None:
     """Fill the indexes of a flow that has other mappers, and of those that read or make assets newly compared.
 
     Parameters:
@@ -63,7 +63,7 @@ def _index_flows(book: Book, uris: Iterable[str], old: FlowNode | None, node: Fl
         index_flow(book, each)
 
 
-def leave(book: Book, number: int, now: datetime) -> None:
+def leave(book: FreshnessState, number: int, now: datetime) -> None:
     """Forget a consumer that was removed: its outputs become sources (8.17)."""
     node = book.graph.find(number)
     if node is not None:
@@ -71,7 +71,7 @@ def leave(book: Book, number: int, now: datetime) -> None:
         _leave(book, node, now)
 
 
-def _leave(book: Book, node: FlowNode, now: datetime) -> None:
+def _leave(book: FreshnessState, node: FlowNode, now: datetime) -> None:
     book.save_flow(node.id, None)
     book.readings.forget(node.id)
     book.runs.forget(node.id)
@@ -80,15 +80,15 @@ def _leave(book: Book, node: FlowNode, now: datetime) -> None:
     _touch_neighbours(book, [node])
 
 
-def _follow_switch(book: Book, old: FlowNode, node: FlowNode, now: datetime) -> None:
+def _follow_switch(book: FreshnessState, old: FlowNode, node: FlowNode, now: datetime) -> None:
     """Follow a pause or a resume: after a pause, `catchup` says what is owed (8.8)."""
     if old.consumer.paused and not node.consumer.paused and node.is_eager:
         _waive(book, node, {})
     touch_flow(book, node, now)
 
 
-def _owed_before(
-    book: Book, old: FlowNode | None, before: Consumer | None, consumer: Consumer
+def _out_of_date_before(
+    book: FreshnessState, old: FlowNode | None, before: Consumer | None, consumer: Consumer
 ) -> Mapping[str | None, bool]:
     """Return the keys of an Eager flow that are out of date before it gets other options, as far as that matters.
 
@@ -109,7 +109,7 @@ def _owed_before(
     return found
 
 
-def _waive(book: Book, node: FlowNode, owed_before: Mapping[str | None, bool]) -> None:
+def _waive(book: FreshnessState, node: FlowNode, owed_before: Mapping[str | None, bool]) -> None:
     """Waive what is out of date and not owed, and no longer the greatest key with `catchup="latest"`.
 
     With `catchup="all"` everything is owed, and the passes that judge the targets see to it.
@@ -131,7 +131,7 @@ def _waive(book: Book, node: FlowNode, owed_before: Mapping[str | None, bool]) -
             owes_one = owes_one and not is_owed
 
 
-def _remember(book: Book, old: FlowNode | None, node: FlowNode, now: datetime) -> None:
+def _remember(book: FreshnessState, old: FlowNode | None, node: FlowNode, now: datetime) -> None:
     """Remember since when the flow is as it is."""
     known, moment = book.flow_record(node.id), book.moment(now)
     if known is None or old is None:
@@ -149,7 +149,7 @@ def _remember(book: Book, old: FlowNode | None, node: FlowNode, now: datetime) -
     book.save_flow(node.id, record)
 
 
-def _declare_policies(book: Book, nodes: Iterable[FlowNode | None], since: datetime) -> None:
+def _declare_policies(book: FreshnessState, nodes: Iterable[FlowNode | None], since: datetime) -> None:
     """Let the policies begin and end that the declarations of some flows concern."""
     if not any(node is not None and (node.policies or book.graph.declares_any(node.outputs)) for node in nodes):
         return
@@ -162,7 +162,7 @@ def _declare_policies(book: Book, nodes: Iterable[FlowNode | None], since: datet
         book.agenda.assets[uri] = None
 
 
-def _touch_neighbours(book: Book, nodes: Iterable[FlowNode | None]) -> None:
+def _touch_neighbours(book: FreshnessState, nodes: Iterable[FlowNode | None]) -> None:
     """Put the readers of these flows' outputs on the agenda: the makers that they wait for may have changed."""
     for node in nodes:
         for uri in node.outputs if node is not None else ():
@@ -170,7 +170,7 @@ def _touch_neighbours(book: Book, nodes: Iterable[FlowNode | None]) -> None:
                 book.agenda.flows[reader.id] = None
 
 
-def check_flow(book: Book, consumer: Consumer) -> None:
+def check_flow(book: FreshnessState, consumer: Consumer) -> None:
     """Check a flow that is about to be deployed against those that are.
 
     Raises:
@@ -192,7 +192,7 @@ def check_flow(book: Book, consumer: Consumer) -> None:
     _check_policies(book, node)
 
 
-def _check_outputs(book: Book, node: FlowNode) -> None:
+def _check_outputs(book: FreshnessState, node: FlowNode) -> None:
     if not node.outputs:
         raise InvalidSchedule(
             "the flow makes no asset that could be kept up to date",
@@ -213,7 +213,7 @@ def _check_outputs(book: Book, node: FlowNode) -> None:
                 )
 
 
-def _check_policies(book: Book, node: FlowNode) -> None:
+def _check_policies(book: FreshnessState, node: FlowNode) -> None:
     for uri, policy in node.policies.items():
         known = node.outputs.get(uri)
         if known is None:

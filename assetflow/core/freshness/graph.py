@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 from uuid import UUID
 
-from assetflow.core.freshness.walks import reached, work_out
 from assetflow.core.partitions import EveryTargetMapper, PartitionMapper, TimeWindowMapper
 from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime
 from assetflow.core.values.assets import Asset, AssetRef
@@ -20,6 +20,10 @@ from assetflow.core.values.schedules import Partitioning, Schedule
 
 Resolve = Callable[[Token], str | None]
 TokensOf = Callable[[str], frozenset[Token]]
+
+K = TypeVar("K", bound=Hashable)
+N = TypeVar("N")
+V = TypeVar("V")
 
 _BY_KEY = Partitioning()
 
@@ -69,7 +73,7 @@ class FlowNode:
         return is_partitioned(self.consumer.schedule)
 
     @property
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         """True if it is paused, or held back by the deployment's own pause (3.4)."""
         return self.consumer.paused or self.consumer.held
 
@@ -363,3 +367,50 @@ def _way(last: _Step, start: _Step, came_from: Mapping[_Step, _Step]) -> list[_S
     while way[-1] != start:
         way.append(came_from[way[-1]])
     return way[::-1]
+
+
+def reached(first: Iterable[K], following: Callable[[K], Iterable[K]]) -> dict[K, None]:
+    """Return some nodes, and all that follow them, directly or through others."""
+    found = dict.fromkeys(first)
+    waiting = list(found)
+    while waiting:
+        new = [each for each in dict.fromkeys(following(waiting.pop())) if each not in found]
+        found |= dict.fromkeys(new)
+        waiting += new
+    return found
+
+
+def work_out(
+    start: N,
+    name: Callable[[N], K],
+    above: Callable[[N], Iterable[N]],
+    find: Callable[[N], V],
+    known: dict[K, V],
+) -> V:
+    """Return the value of a node, which follows from the values of the nodes above it.
+
+    In a circle, the values are found again until none of them changes, so that it does not matter where it begins.
+
+    Parameters:
+        name: returns the key of a node in `known`.
+        find: works out the value of a node from `known`. It begins without those of the nodes above in its circle.
+        known: the values that earlier calls worked out. Those of this call are added.
+    """
+    waiting, entered, is_circle = [start], dict[K, N](), False
+    while waiting:
+        node = waiting[-1]
+        key = name(node)
+        if key in known:
+            waiting.pop()
+        elif key not in entered:
+            entered[key] = node
+            new = [each for each in above(node) if name(each) not in known]
+            is_circle = is_circle or any(name(each) in entered for each in new)
+            waiting += new
+        else:
+            known[key] = find(waiting.pop())
+    while is_circle:
+        found = {key: find(node) for key, node in entered.items()}
+        is_circle = any(known[key] != value for key, value in found.items())
+        known |= found
+    return known[name(start)]

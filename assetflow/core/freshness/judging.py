@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Literal
 
 from assetflow.core.freshness.demands import Pull
-from assetflow.core.freshness.graph import FlowNode
+from assetflow.core.freshness.graph import FlowNode, reached, work_out
 from assetflow.core.freshness.reads import (
     base_of,
     causes_of,
@@ -23,8 +23,7 @@ from assetflow.core.freshness.reads import (
     starts_runs,
 )
 from assetflow.core.freshness.records import FlowRecord, Item, Moment, Target, Verdict, VerdictName
-from assetflow.core.freshness.state.book import Book
-from assetflow.core.freshness.walks import reached, work_out
+from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.values.keeping import Cause
 
 Keys = Mapping[str | None, datetime]
@@ -38,14 +37,14 @@ Verdicts = Mapping[int, Mapping[str | None, Verdict | None]]
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
-class Coming:
+class Upcoming:
     """The targets that are coming in one pass, worked out once for each consumer. Judge the upper consumers first.
 
     Parameters:
         verdicts: what was said in this pass so far; of other targets, what was said last counts.
     """
 
-    def __init__(self, book: Book, verdicts: Verdicts) -> None:
+    def __init__(self, book: FreshnessState, verdicts: Verdicts) -> None:
         self._book = book
         self._verdicts = verdicts
         self._keys: dict[int, Keys] = {}
@@ -67,9 +66,9 @@ class Coming:
                     continue
                 latest = self._first_made(node, maker, uri, since)
                 keys = (made for made, at in self._keys_of(maker).items() if at <= latest)
-                coming = [Target(maker.id, made) for made in keys if self._reads(node, key, uri, made)]
-                self._book.targets.load(coming)
-                yield from (target for target in coming if not self._has_ended(target, since))
+                upcoming = [Target(maker.id, made) for made in keys if self._reads(node, key, uri, made)]
+                self._book.targets.load(upcoming)
+                yield from (target for target in upcoming if not self._has_ended(target, since))
 
     def _first_made(self, node: FlowNode, maker: FlowNode, uri: str, since: Moment) -> datetime:
         """Return when a partitioned maker of a flow without partitions made its first key since a moment."""
@@ -92,9 +91,9 @@ class Coming:
         """Return the target keys of a consumer that are coming."""
         if node.id not in self._keys:
             self._read_ahead(node)
-        return work_out(node, _number, self._above, self._coming_of, self._keys)
+        return work_out(node, _number, self._above, self._upcoming_of, self._keys)
 
-    def _coming_of(self, node: FlowNode) -> Keys:
+    def _upcoming_of(self, node: FlowNode) -> Keys:
         found: dict[str | None, datetime] = {}
         for key, at in (*self._about_to_start(node), *self._active(node)):
             found[key] = min(at, found.get(key, at))
@@ -119,11 +118,11 @@ class Coming:
         if node.keeping is not None:
             said = self._verdicts.get(node.id, {})
             yield from ((key, _LAST) for key, verdict in said.items() if verdict and verdict.name in ("run", "waits"))
-            coming = [(target.key, _LAST) for target in self._book.targets.waiting(node.id)]
+            upcoming = [(target.key, _LAST) for target in self._book.targets.waiting(node.id)]
             if node.is_partitioned:
-                coming += ((target.key, _FIRST) for target in self._book.targets.with_verdict("owed", node.id))
-                coming += ((key, _FIRST) for key in self._book.keys_set_aside(node.id))
-            yield from (each for each in coming if each[0] not in said)
+                upcoming += ((target.key, _FIRST) for target in self._book.targets.with_verdict("owed", node.id))
+                upcoming += ((key, _FIRST) for key in self._book.keys_set_aside(node.id))
+            yield from (each for each in upcoming if each[0] not in said)
 
     def _about_to_start(self, node: FlowNode) -> Iterator[tuple[str | None, datetime]]:
         """Yield the keys that an input which is coming will start, with the instant since when that is coming."""
@@ -134,7 +133,7 @@ class Coming:
                         yield from ((key, at) for key in self._started_by(node, uri, made))
 
     def _follows_data(self, node: FlowNode) -> bool:
-        return node.is_eager and not node.rests and node.keeping is not None and "data" in node.keeping.on
+        return node.is_eager and not node.is_idle and node.keeping is not None and "data" in node.keeping.on
 
     def _started_by(self, node: FlowNode, uri: str, made: str | None) -> Iterator[str | None]:
         """Yield the target keys that a key of an input will start."""
@@ -161,17 +160,17 @@ class Judging:
         recorded: whether all is recorded that counts at this instant: a delay until now is over only then (9.6).
     """
 
-    def __init__(self, book: Book, pulls: Mapping[int, Pull], now: datetime, *, recorded: bool) -> None:
+    def __init__(self, book: FreshnessState, pulls: Mapping[int, Pull], now: datetime, *, recorded: bool) -> None:
         self._book = book
         self._pulls = pulls
         self._now = now
         self._recorded = recorded
         self._verdicts: dict[int, dict[str | None, Verdict | None]] = {}
-        self._coming = Coming(book, self._verdicts)
+        self._upcoming = Upcoming(book, self._verdicts)
 
     def expect(self, nodes: Iterable[FlowNode]) -> None:
         """Read what concerns the makers of these consumers together."""
-        self._coming.expect(nodes)
+        self._upcoming.expect(nodes)
 
     def judge(self, node: FlowNode, key: str | None) -> Verdict | None:
         """Return the verdict on a target, or `None` if it is up to date and not demanded."""
@@ -224,7 +223,7 @@ class Judging:
         return self._tried(node, target, because) or verdict
 
     def _held_back(self, node: FlowNode, target: Target) -> VerdictName | None:
-        if node.rests:
+        if node.is_idle:
             return "paused"
         return "backfill" if self._book.backfills.has(target) else None
 
@@ -257,20 +256,20 @@ class Judging:
         return target.key is None or self._book.readings.has(target)
 
     def _waits_or_runs(self, node: FlowNode, target: Target, because: tuple[Cause, ...], since: Moment) -> Verdict:
-        waits_for = tuple(dict.fromkeys(self._coming.waits_for(node, target.key, since)))
+        waits_for = tuple(dict.fromkeys(self._upcoming.waits_for(node, target.key, since)))
         return Verdict(target, "waits" if waits_for else "run", because, waits_for=waits_for)
 
     def _is_over(self, moment: datetime) -> bool:
         return moment <= self._now if self._recorded else moment < self._now
 
 
-def all_causes(book: Book, node: FlowNode, key: str | None) -> Iterator[Cause]:
+def all_causes(book: FreshnessState, node: FlowNode, key: str | None) -> Iterator[Cause]:
     """Yield why the outputs of a target are out of date."""
     for uri in sorted(node.outputs):
         yield from causes_of(book, node, Item(uri, key))
 
 
-def counts(book: Book, node: FlowNode, key: str | None, cause: Cause) -> bool:
+def counts(book: FreshnessState, node: FlowNode, key: str | None, cause: Cause) -> bool:
     """Return True if a cause may start a run (8.4)."""
     on = node.keeping.on if node.keeping is not None else ()
     if cause.kind == "missing":
@@ -283,33 +282,33 @@ def counts(book: Book, node: FlowNode, key: str | None, cause: Cause) -> bool:
     return "data" in on and starts_runs(node, Item(cause.uri, cause.key))
 
 
-def is_out_of_date(book: Book, node: FlowNode, key: str | None) -> bool:
+def is_out_of_date(book: FreshnessState, node: FlowNode, key: str | None) -> bool:
     """Return True if a cause counts, and the inputs were neither tried nor waived (8.8)."""
     return has_counting_cause(book, node, key) and not (
         is_known(book, node, key, "tried") or is_known(book, node, key, "waived")
     )
 
 
-def has_counting_cause(book: Book, node: FlowNode, key: str | None) -> bool:
+def has_counting_cause(book: FreshnessState, node: FlowNode, key: str | None) -> bool:
     """Return True if an output of a target is out of date because of something that may start a run."""
     return any(counts(book, node, key, cause) for cause in all_causes(book, node, key))
 
 
-def is_known(book: Book, node: FlowNode, key: str | None, what: Literal["tried", "waived"]) -> bool:
+def is_known(book: FreshnessState, node: FlowNode, key: str | None, what: Literal["tried", "waived"]) -> bool:
     """Return True if a target would try the inputs that it tried last, or that were waived."""
     record = book.targets.find(Target(node.id, key))
     inputs = record.tried if what == "tried" else record.waived
     return inputs is not None and is_same(book, node, key, inputs)
 
 
-def oldest_unread(book: Book, node: FlowNode, key: str | None, causes: list[Cause]) -> Moment:
+def oldest_unread(book: FreshnessState, node: FlowNode, key: str | None, causes: list[Cause]) -> Moment:
     """Return when the oldest cause that counts arose: for a flow that became an Eager one, not before it did."""
     flow = book.flow_record(node.id)
     assert flow is not None, "a flow that is judged was deployed"
     return max(flow.kept, min(moment for cause in causes for moment in _since(book, node, flow, key, cause)))
 
 
-def _since(book: Book, node: FlowNode, flow: FlowRecord, key: str | None, cause: Cause) -> Iterator[Moment]:
+def _since(book: FreshnessState, node: FlowNode, flow: FlowRecord, key: str | None, cause: Cause) -> Iterator[Moment]:
     if cause.kind == "missing":
         yield flow.outputs[cause.uri]
     elif cause.kind == "code":
@@ -321,12 +320,12 @@ def _since(book: Book, node: FlowNode, flow: FlowRecord, key: str | None, cause:
             yield from _unread_since(book, node, Item(uri, key), Item(cause.uri, cause.key))
 
 
-def _unread_since(book: Book, node: FlowNode, output: Item, item: Item) -> Iterator[Moment]:
+def _unread_since(book: FreshnessState, node: FlowNode, output: Item, item: Item) -> Iterator[Moment]:
     """Yield, per item, when the first version that the output has not read was recorded."""
     base = base_of(book, node, output)
     if base is None or item.uri not in base.reads:
         return
     read = book.updates.as_of(item, base.reads[item.uri])
-    first = book.updates.first(item) if read is None else book.updates.row(read).ended
+    first = book.updates.first(item) if read is None else book.updates.version_run(read).ended
     if first is not None:
         yield first.moment

@@ -8,8 +8,7 @@ from datetime import datetime
 
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.records import Inputs, Item, ItemUpdate, Target
-from assetflow.core.freshness.state.book import Book
-from assetflow.core.freshness.state.updates import greatest_keys
+from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.partitions import (
     EveryTargetMapper,
     KeysMapper,
@@ -23,7 +22,7 @@ from assetflow.core.values.keeping import Cause
 from assetflow.errors import MappingError
 
 
-def items_read(book: Book, node: FlowNode, key: str | None, uri: str) -> Iterator[Item]:
+def items_read(book: FreshnessState, node: FlowNode, key: str | None, uri: str) -> Iterator[Item]:
     """Yield the items of an input that a target reads, the one without a key first.
 
     Parameters:
@@ -33,7 +32,7 @@ def items_read(book: Book, node: FlowNode, key: str | None, uri: str) -> Iterato
 
 
 def items_then(
-    book: Book, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str, place: int
+    book: FreshnessState, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str, place: int
 ) -> Iterator[Item]:
     """Yield the items that a target read when its flow read an input by a mapper, and those that came after.
 
@@ -42,13 +41,13 @@ def items_then(
         place: up to where in the ledger the input was read.
     """
     if isinstance(mapper, LastMapper):
-        found = greatest_keys(book.updates, uri, mapper.n, lambda item: book.updates.as_of(item, place) is not None)
+        found = book.updates.greatest_keys_that(uri, mapper.n, lambda item: book.updates.as_of(item, place) is not None)
         yield from (Item(uri, each) for each in found)
     else:
         yield from _items_of(book, node, mapper, key, uri)
 
 
-def items_changed(book: Book, node: FlowNode, key: str | None, uri: str, after: int) -> Iterator[Item]:
+def items_changed(book: FreshnessState, node: FlowNode, key: str | None, uri: str, after: int) -> Iterator[Item]:
     """Yield the items of an input that a target reads and that were updated after a place in the ledger."""
     mapper = node.mappers.get(uri)
     if mapper is None and not node.is_partitioned:
@@ -60,7 +59,7 @@ def items_changed(book: Book, node: FlowNode, key: str | None, uri: str, after: 
             yield item
 
 
-def missing_items(book: Book, node: FlowNode, key: str | None, uri: str) -> list[Item]:
+def missing_items(book: FreshnessState, node: FlowNode, key: str | None, uri: str) -> list[Item]:
     """Return what a target misses of an input: awaited keys, or the asset as a whole. Contract 8.3.
 
     Parameters:
@@ -107,7 +106,7 @@ def mapped_keys(node: FlowNode, uri: str, key: str | None) -> Collection[str | N
         return ()
 
 
-def reads_key(book: Book, node: FlowNode, target_key: str | None, uri: str, key: str | None) -> bool:
+def reads_key(book: FreshnessState, node: FlowNode, target_key: str | None, uri: str, key: str | None) -> bool:
     """Return True if a target reads a key of an input, or would read it once it is there."""
     mapper = node.mappers.get(uri)
     if key is not None and isinstance(mapper, EveryTargetMapper):
@@ -117,7 +116,9 @@ def reads_key(book: Book, node: FlowNode, target_key: str | None, uri: str, key:
     return belongs is None or target_key in belongs
 
 
-def _items_of(book: Book, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str) -> Iterator[Item]:
+def _items_of(
+    book: FreshnessState, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str
+) -> Iterator[Item]:
     whole = Item(uri)
     if not isinstance(mapper, LastMapper) and book.updates.newest(whole) is not None:
         yield whole
@@ -126,7 +127,7 @@ def _items_of(book: Book, node: FlowNode, mapper: PartitionMapper | None, key: s
 
 
 def _keys_read(
-    book: Book, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str
+    book: FreshnessState, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str
 ) -> Collection[str]:
     if isinstance(mapper, LastMapper):
         return book.updates.greatest_keys(uri, mapper.n)
@@ -141,7 +142,7 @@ def _keys_read(
     return [each for each in book.updates.keys(uri) if key in _mapped(mapper, each)]
 
 
-def _missing_of_rollup(book: Book, mapper: RollupMapper, target: Target, uri: str) -> list[Item]:
+def _missing_of_rollup(book: FreshnessState, mapper: RollupMapper, target: Target, uri: str) -> list[Item]:
     """Return the awaited keys that are not there, if those that are do not meet the wait policy."""
     there = book.readings.keys(target, uri)
     if target.key is None or mapper.is_met(target.key, there):
@@ -177,7 +178,7 @@ class ComparedUpdate:
     reads: Mapping[str, int]
 
 
-def base_of(book: Book, node: FlowNode, item: Item) -> ComparedUpdate | None:
+def base_of(book: FreshnessState, node: FlowNode, item: Item) -> ComparedUpdate | None:
     """Return the update that an output of a flow is compared with; `None` if nothing has updated the output."""
     depends = node.outputs[item.uri]
     is_whole = item.key is None and not node.is_partitioned
@@ -189,7 +190,7 @@ def base_of(book: Book, node: FlowNode, item: Item) -> ComparedUpdate | None:
     return None
 
 
-def newest_made(book: Book, node: FlowNode, item: Item) -> ItemUpdate | None:
+def newest_made(book: FreshnessState, node: FlowNode, item: Item) -> ItemUpdate | None:
     """Return the newest update of an output of a target; a plain flow may give it keys. Contract 8.5.
 
     Parameters:
@@ -199,7 +200,7 @@ def newest_made(book: Book, node: FlowNode, item: Item) -> ItemUpdate | None:
     return book.updates.newest_of(item.uri) if is_whole else book.updates.newest(item)
 
 
-def causes_of(book: Book, node: FlowNode, item: Item) -> Iterator[Cause]:
+def causes_of(book: FreshnessState, node: FlowNode, item: Item) -> Iterator[Cause]:
     """Yield why an output of a flow is out of date; nothing if it is fresh. Contract 8.9.
 
     Parameters:
@@ -223,7 +224,7 @@ def causes_of(book: Book, node: FlowNode, item: Item) -> Iterator[Cause]:
         yield from (Cause("dependency", uri) for uri in sorted(reads.keys() - depends))
 
 
-def unread(book: Book, node: FlowNode, key: str | None, uri: str, after: int) -> Iterator[Item]:
+def unread(book: FreshnessState, node: FlowNode, key: str | None, uri: str, after: int) -> Iterator[Item]:
     """Yield the items of an input whose version differs from the one that was read.
 
     Parameters:
@@ -245,12 +246,12 @@ def _has_other_code(update: ItemUpdate, code_version: str) -> bool:
     return not update.is_from_outside and update.code_version != code_version
 
 
-def inputs_now(book: Book, node: FlowNode) -> Inputs:
+def inputs_now(book: FreshnessState, node: FlowNode) -> Inputs:
     """Return the inputs that a run tries which begins now."""
     return Inputs(book.place(), node.code_versions, {uri: node.mappers.get(uri) for uri in node.inputs})
 
 
-def is_same(book: Book, node: FlowNode, key: str | None, tried: Inputs) -> bool:
+def is_same(book: FreshnessState, node: FlowNode, key: str | None, tried: Inputs) -> bool:
     """Return True if a target would try the same inputs again now.
 
     Parameters:
@@ -261,14 +262,14 @@ def is_same(book: Book, node: FlowNode, key: str | None, tried: Inputs) -> bool:
     )
 
 
-def are_same(book: Book, node: FlowNode, key: str | None, before: Inputs, after: Inputs) -> bool:
+def are_same(book: FreshnessState, node: FlowNode, key: str | None, before: Inputs, after: Inputs) -> bool:
     """Return True if two runs of a target tried the same inputs."""
     return _are_of_same_flow(book, node, key, before, after) and not any(
         True for _ in _changed(book, node, key, before.sequence, after.sequence)
     )
 
 
-def is_changed(book: Book, node: FlowNode, key: str | None, uri: str, after: int, until: int) -> bool:
+def is_changed(book: FreshnessState, node: FlowNode, key: str | None, uri: str, after: int, until: int) -> bool:
     """Return True if an input, as far as it starts runs of a target, changed between two places in the ledger."""
     return next(_changed_of(book, node, key, uri, after, until), None) is not None
 
@@ -280,7 +281,7 @@ def starts_runs(node: FlowNode, item: Item) -> bool:
     return not node.is_partitioned or (item.key is not None and node.is_read_by_key(item.uri))
 
 
-def newest_that_start(book: Book, node: FlowNode, key: str | None) -> Iterator[str]:
+def newest_that_start(book: FreshnessState, node: FlowNode, key: str | None) -> Iterator[str]:
     """Yield the ids of the newest updates of what starts runs of a target; of an asset that is read whole, of all."""
     for uri in sorted(node.starts):
         if node.is_partitioned:
@@ -291,7 +292,7 @@ def newest_that_start(book: Book, node: FlowNode, key: str | None) -> Iterator[s
         yield from sorted(str(update.event) for update in found if update is not None)
 
 
-def _are_of_same_flow(book: Book, node: FlowNode, key: str | None, before: Inputs, after: Inputs) -> bool:
+def _are_of_same_flow(book: FreshnessState, node: FlowNode, key: str | None, before: Inputs, after: Inputs) -> bool:
     """Return True if a target had the same code and inputs, and by another mapper would have read the same items."""
     if (before.code_versions, before.reads.keys()) != (after.code_versions, after.reads.keys()):
         return False
@@ -304,13 +305,13 @@ def _are_of_same_flow(book: Book, node: FlowNode, key: str | None, before: Input
 
 
 def _then(
-    book: Book, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str, place: int
+    book: FreshnessState, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str, place: int
 ) -> set[Item]:
     items = items_then(book, node, mapper, key, uri, place)
     return {item for item in items if book.updates.as_of(item, place) is not None}
 
 
-def _changed(book: Book, node: FlowNode, key: str | None, after: int, until: int | None) -> Iterator[Item]:
+def _changed(book: FreshnessState, node: FlowNode, key: str | None, after: int, until: int | None) -> Iterator[Item]:
     """Yield the items that start runs and have another version than at an earlier place in the ledger.
 
     Parameters:
@@ -320,7 +321,9 @@ def _changed(book: Book, node: FlowNode, key: str | None, after: int, until: int
         yield from _changed_of(book, node, key, uri, after, until)
 
 
-def _changed_of(book: Book, node: FlowNode, key: str | None, uri: str, after: int, until: int | None) -> Iterator[Item]:
+def _changed_of(
+    book: FreshnessState, node: FlowNode, key: str | None, uri: str, after: int, until: int | None
+) -> Iterator[Item]:
     for item in items_changed(book, node, key, uri, after):
         if starts_runs(node, item):
             before = book.updates.as_of(item, after)
@@ -332,7 +335,7 @@ def _changed_of(book: Book, node: FlowNode, key: str | None, uri: str, after: in
 FEW = 8
 
 
-def read_ahead(book: Book, node: FlowNode, keys: Collection[str | None]) -> None:
+def read_ahead(book: FreshnessState, node: FlowNode, keys: Collection[str | None]) -> None:
     """Read what is remembered of targets of a flow, and the newest updates of what they make and read by key.
 
     Parameters:
@@ -349,7 +352,7 @@ def read_ahead(book: Book, node: FlowNode, keys: Collection[str | None]) -> None
         book.updates.load(Item(uri, each) for target in targets for each in book.readings.keys(target, uri))
 
 
-def touch_item(book: Book, item: Item, *, is_new: bool) -> None:
+def touch_item(book: FreshnessState, item: Item, *, is_new: bool) -> None:
     """Put the targets that read or make an item on the agenda.
 
     Parameters:
@@ -377,16 +380,16 @@ def touch_item(book: Book, item: Item, *, is_new: bool) -> None:
             book.agenda.add(target)
 
 
-def touch_flow(book: Book, node: FlowNode, now: datetime) -> None:
+def touch_flow(book: FreshnessState, node: FlowNode, now: datetime) -> None:
     """Put all targets of a flow on the agenda; of very many, the greatest keys, and let the clock look at the rest."""
     book.agenda.flows[node.id] = None
     if node.keeping is None:
         return
     for key in _first_keys(book, node, now):
-        book.agenda.add_owing(Target(node.id, key))
+        book.agenda.add_catching_up(Target(node.id, key))
 
 
-def _first_keys(book: Book, node: FlowNode, now: datetime) -> Sequence[str | None]:
+def _first_keys(book: FreshnessState, node: FlowNode, now: datetime) -> Sequence[str | None]:
     """Return the target keys of a flow to judge in this pass, and set the others aside."""
     if book.most_judged is None or not node.is_partitioned:
         return all_keys(book, node)
@@ -396,12 +399,12 @@ def _first_keys(book: Book, node: FlowNode, now: datetime) -> Sequence[str | Non
     return keys
 
 
-def all_keys(book: Book, node: FlowNode) -> list[str | None]:
+def all_keys(book: FreshnessState, node: FlowNode) -> list[str | None]:
     """Return the target keys of a flow, sorted; `None` for a plain one."""
     return [*book.readings.targets(node.id)] if node.is_partitioned else [None]
 
 
-def index_flow(book: Book, node: FlowNode) -> None:
+def index_flow(book: FreshnessState, node: FlowNode) -> None:
     """Fill the index of targets of a partitioned flow that is new or has other mappers."""
     book.readings.forget(node.id)
     if not node.is_partitioned:
@@ -415,12 +418,12 @@ def index_flow(book: Book, node: FlowNode) -> None:
             book.readings.add_target(Target(node.id, key))
 
 
-def _index(book: Book, node: FlowNode, uri: str, key: str) -> None:
+def _index(book: FreshnessState, node: FlowNode, uri: str, key: str) -> None:
     keys = [each for each in mapped_keys(node, uri, key) or () if each is not None]
     book.readings.add(node.id, uri, key, keys, makes_targets=uri not in node.outputs)
 
 
-def _touch_missing(book: Book, node: FlowNode) -> None:
+def _touch_missing(book: FreshnessState, node: FlowNode) -> None:
     """Put the targets on the agenda that miss an input: an item that belongs to every target may be that."""
     for target in book.targets.with_verdict("missing_input", node.id):
         book.agenda.add(target)

@@ -1,19 +1,237 @@
-"""Record versions: the data version of an update, confirmations, observations (contract 8.2)."""
+"""Runs begin, make updates and end: what they read and tried, and the versions of what they make (8.2, 8.6, 8.7)."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
+from assetflow.core.freshness.backfilling import note_end, note_retry
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.reads import items_then, newest_made, touch_item
-from assetflow.core.freshness.records import Item, ItemUpdate, Reads, Run
-from assetflow.core.freshness.running import correct_tried
-from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.reads import (
+    all_keys,
+    are_same,
+    inputs_now,
+    is_changed,
+    items_then,
+    newest_made,
+    read_ahead,
+    touch_flow,
+    touch_item,
+)
+from assetflow.core.freshness.records import (
+    Inputs,
+    Item,
+    ItemUpdate,
+    Reads,
+    Run,
+    RunKind,
+    RunState,
+    Target,
+    TargetRecord,
+)
+from assetflow.core.freshness.state.state import FreshnessState
+from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
+from assetflow.errors import InvalidCall
+
+
+def begin_run(
+    book: FreshnessState,
+    node: FlowNode,
+    key: str | None,
+    run_id: UUID,
+    kind: RunKind,
+    asked: datetime,
+    *,
+    place: int | None = None,
+    predecessor: UUID | None = None,
+) -> Run:
+    """Remember a run that was asked for, or was started by hand, and that reads what is there now.
+
+    Parameters:
+        place: the place in the ledger up to which it reads; `None` for the newest one.
+        predecessor: the decision before it for this target.
+    """
+    now = inputs_now(book, node)
+    tried = now if place is None else replace(now, sequence=place)
+    pins = {output: dict.fromkeys(depends, tried.sequence) for output, depends in node.outputs.items()}
+    run = Run(run_id, Target(node.id, key), kind, asked, asked, tried, pins, predecessor)
+    book.runs.begin(run)
+    book.agenda.add(run.target)
+    return run
+
+
+def retry_run(book: FreshnessState, node: FlowNode, run: Run, at: datetime, place: int) -> None:
+    """Remember that a run which had ended goes on again, as if it were asked for now: its failure does not count (4.7).
+
+    Parameters:
+        at: when it left its final state.
+        place: the place in the ledger up to which it reads.
+    """
+    begin_run(book, node, run.target.key, run.id, run.kind, at, place=place, predecessor=run.predecessor)
+    record = book.targets.find(run.target)
+    if record.failures and record.tried == run.tried:
+        book.targets.save(run.target, replace(record, failures=record.failures - 1, retry_at=None))
+    note_retry(book, run, at)
+
+
+def start_run(book: FreshnessState, node: FlowNode, run: Run, at: datetime, place: int) -> None:
+    """Remember that a run started after it was asked for, and reads what is there then.
+
+    Parameters:
+        place: the place in the ledger up to which it reads.
+    """
+    flow = book.flow_record(node.id)
+    # What was deployed after the start was not run.
+    is_current = flow is not None and max(flow.code.at, flow.reads.at) <= at
+    tried = replace(inputs_now(book, node) if is_current else run.tried, sequence=place)
+    begun = book.runs.began(run, at, tried)
+    for update in _made_before_start_was_heard(book, node, run):
+        correct_tried(book, begun, update.item.uri, update.pins or {}, update.code_version)
+
+
+def correct_tried(
+    book: FreshnessState, run: Run, output: str, read: Mapping[str, int], code_version: str | None
+) -> None:
+    """Let a run that goes on have tried no more than an update says that it has read (8.6).
+
+    Clocks differ, and an update that a task does not see may have come before the start of its run.
+
+    Parameters:
+        read: what the task pinned, as places in the ledger.
+        code_version: what the task ran. A run that was asked for before a deploy may run the code of before.
+    """
+    node, flow = book.graph.find(run.target.consumer), book.flow_record(run.target.consumer)
+    known = next((each for each in book.runs.of(run.target.consumer) if each.id == run.id), None)
+    if node is None or flow is None or known is None:
+        return
+    key, tried = run.target.key, known.tried
+    for uri, place in read.items():
+        if uri in node.starts and place < tried.sequence and is_changed(book, node, key, uri, place, tried.sequence):
+            tried = replace(tried, sequence=place)
+    if run.asked < flow.code.at and tried.code_versions.get(output) != code_version:
+        tried = replace(tried, code_versions={**tried.code_versions, output: code_version})
+    if tried != known.tried:
+        book.runs.begin(replace(known, tried=tried))
+
+
+def _made_before_start_was_heard(book: FreshnessState, node: FlowNode, run: Run) -> Iterator[ItemUpdate]:
+    """Yield the updates and confirmations of a run that were recorded while its start was unknown."""
+    for uri in node.outputs:
+        newest = book.updates.newest(Item(uri, run.target.key)) if node.is_partitioned else book.updates.newest_of(uri)
+        if newest is not None and (newest.consumer, newest.started) == (node.id, run.began):
+            yield newest
+
+
+def adopt_run(
+    book: FreshnessState,
+    node: FlowNode,
+    target: Target,
+    run_id: UUID,
+    kind: RunKind,
+    asked: datetime,
+    began: datetime,
+    tried: Inputs,
+) -> None:
+    """Remember a run that an earlier ledger asked for, as the last one of its target.
+
+    Parameters:
+        asked: when it was asked for.
+        tried: what it reads, as places in this ledger.
+    """
+    pins = {output: dict.fromkeys(depends, tried.sequence) for output, depends in node.outputs.items()}
+    book.runs.begin(Run(run_id, target, kind, asked, began, tried, pins))
+    book.targets.save(target, replace(book.targets.find(target), decision=run_id))
+    book.agenda.add(target)
+
+
+def end_run(book: FreshnessState, run: Run, state: RunState, now: datetime) -> None:
+    """Remember that a run ended: what it tried, and when that is repeated if it failed."""
+    book.runs.end(run, state, now)
+    note_end(book, run, state, now)
+    node = book.graph.find(run.target.consumer)
+    if node is None:
+        return
+    record = book.targets.find(run.target)
+    if state == "completed":
+        after = replace(record, failures=0, retry_at=None)
+        _note(book, node, failed=None, good=run.began)
+    else:
+        after = _after_failure(book, node, run, record, now)
+    book.targets.save(run.target, replace(after, tried=run.tried, waived=None, ended=book.moment(now)))
+    book.agenda.add(run.target)
+
+
+def _after_failure(book: FreshnessState, node: FlowNode, run: Run, record: TargetRecord, now: datetime) -> TargetRecord:
+    before = record.tried
+    repeats = before is not None and record.failures > 0 and are_same(book, node, run.target.key, before, run.tried)
+    failures = record.failures + 1 if repeats else 1
+    keeping = node.keeping
+    again = keeping is not None and failures <= keeping.retries
+    if not again and keeping is not None:
+        _note(book, node, failed=run.began)
+    return replace(
+        record,
+        failures=failures,
+        retry_at=now + keeping.retry_delay if again and keeping is not None else None,
+    )
+
+
+def forget_failure(book: FreshnessState, node: FlowNode) -> None:
+    """Forget that a run of a flow failed for good: its next one need not wait for a period (8.14)."""
+    _note(book, node, failed=None)
+
+
+def _note(book: FreshnessState, node: FlowNode, **changes: datetime | None) -> None:
+    flow = book.flow_record(node.id)
+    if flow is not None:
+        book.save_flow(node.id, replace(flow, **changes))
+
+
+def check_retry(book: FreshnessState, consumer: Consumer, key: str | None) -> FlowNode:
+    """Return the flow of which targets are to be tried again.
+
+    Parameters:
+        key: one target key; `None` for all targets.
+
+    Raises:
+        InvalidCall: the consumer tries nothing of itself, or has no such target. `where` is `consumer` or `key`.
+    """
+    node = book.graph.find(consumer.id)
+    if node is None or node.keeping is None:
+        raise InvalidCall(
+            f"the schedule of {consumer.name} is not Eager, OnMissing or Lazy, so it waives and repeats nothing",
+            where="consumer",
+            rule="8.7",
+            fix="Retry the run that failed in Prefect: `prefect flow-run retry`",
+        )
+    if key is not None and not node.is_partitioned:
+        raise InvalidCall(f"{consumer.name} is not partitioned", where="key", rule="8.7", fix="Leave the key out")
+    if key is not None and not book.readings.has(Target(node.id, key)):
+        raise InvalidCall(
+            f"{consumer.name} has no key {key!r}",
+            where="key",
+            rule="8.7",
+            fix="`assetflow plan` lists its keys; without a key, all of them are tried again",
+        )
+    return node
+
+
+def retry(book: FreshnessState, node: FlowNode, key: str | None, now: datetime) -> None:
+    """Forget what was tried and waived, of one target or of all, and that a run failed for good (8.7)."""
+    keys = all_keys(book, node) if key is None else [key]
+    read_ahead(book, node, keys)
+    for target in (Target(node.id, each) for each in keys):
+        record = book.targets.find(target)
+        book.targets.save(target, replace(record, tried=None, waived=None, failures=0, retry_at=None))
+    forget_failure(book, node)
+    if key is None:
+        touch_flow(book, node, now)
+    else:
+        book.agenda.add(Target(node.id, key))
 
 
 @dataclass(frozen=True)
@@ -47,7 +265,7 @@ class Made:
         )
 
 
-def made_of(book: Book, event: AssetEvent) -> Made | None:
+def made_of(book: FreshnessState, event: AssetEvent) -> Made | None:
     """Return how an event was made; `None` for an update from outside.
 
     What its task did not pin was read when the run was asked for, or at a time that nobody knows.
@@ -68,7 +286,7 @@ def made_of(book: Book, event: AssetEvent) -> Made | None:
     return Made(node.id, pins, event.code_version, event.started or run.began, run, run.tried.reads)
 
 
-def with_data_version(book: Book, event: AssetEvent, made: Made | None) -> AssetEvent:
+def with_data_version(book: FreshnessState, event: AssetEvent, made: Made | None) -> AssetEvent:
     """Return an event with its data version: the given one, a hash of what it was made from, or a unique one."""
     if event.data_version is not None:
         return event
@@ -78,7 +296,7 @@ def with_data_version(book: Book, event: AssetEvent, made: Made | None) -> Asset
     return replace(event, data_version=version or str(event.id))
 
 
-def record_update(book: Book, event: AssetEvent, made: Made | None) -> None:
+def record_update(book: FreshnessState, event: AssetEvent, made: Made | None) -> None:
     """Remember an event that was appended to the ledger, and put what it concerns on the agenda."""
     assert event.sequence is not None
     assert event.recorded is not None
@@ -93,7 +311,7 @@ def record_update(book: Book, event: AssetEvent, made: Made | None) -> None:
     book.agenda.instants[event.recorded] = None
 
 
-def confirm(book: Book, item: Item, confirmation: UUID, made: Made, now: datetime) -> None:
+def confirm(book: FreshnessState, item: Item, confirmation: UUID, made: Made, now: datetime) -> None:
     """Confirm that an output is up to date, made from what its task read; what was never made stays missing.
 
     A confirmation that is delivered after a later update says nothing of it.
@@ -107,7 +325,7 @@ def confirm(book: Book, item: Item, confirmation: UUID, made: Made, now: datetim
         touch_item(book, newest.item, is_new=False)
 
 
-def see(book: Book, item: Item, version: str | None, observation: UUID, at: datetime) -> None:
+def see(book: FreshnessState, item: Item, version: str | None, observation: UUID, at: datetime) -> None:
     """Remember that an observation saw the newest version of an item. It may be heard of late, or once more.
 
     Parameters:
@@ -122,12 +340,12 @@ def see(book: Book, item: Item, version: str | None, observation: UUID, at: date
         book.agenda.assets[item.uri] = None
 
 
-def _correct_run(book: Book, output: Item, made: Made) -> None:
+def _correct_run(book: FreshnessState, output: Item, made: Made) -> None:
     if made.run is not None:
         correct_tried(book, made.run, output.uri, made.pins or {}, made.code_version)
 
 
-def _hash(book: Book, node: FlowNode | None, event: AssetEvent, made: Made) -> str | None:
+def _hash(book: FreshnessState, node: FlowNode | None, event: AssetEvent, made: Made) -> str | None:
     """Return a hash of the code version and the versions that were read; `None` if nothing was."""
     if node is None:
         return None

@@ -1,14 +1,15 @@
-"""What is remembered of items, runs and targets (contract chapter 8, Words)."""
+"""What is remembered of items, runs, targets, policies and backfills (contract chapter 8, Words)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 from uuid import UUID
 
 from assetflow.core.partitions import PartitionMapper
+from assetflow.core.values.freshness_policy import DataTime, FreshnessPolicy, State
 from assetflow.core.values.keeping import Cause
 
 Reads = Mapping[str, PartitionMapper | None]
@@ -80,7 +81,7 @@ class ItemUpdate:
         return self.consumer is None and self.pins is None
 
 
-class Row(NamedTuple):
+class VersionRun(NamedTuple):
     """The unbroken row of updates of an item that followed an update with its version.
 
     Attributes:
@@ -225,3 +226,107 @@ class Verdict:
     missing: tuple[Item, ...] = ()
     waits_for: tuple[Target, ...] = ()
     at: datetime | None = None
+
+
+Chain = tuple[tuple[str, timedelta], ...]
+"""The flows that run one after the other for an asset, each with the time that it is expected to take (8.15)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyRecord:
+    """The stored state of an asset's policy.
+
+    Attributes:
+        policy: the policy that counts.
+        since: when the ledger first knew it (8.11).
+        state: the state that was judged last.
+        state_since: since when the asset has been in this state; `None` before it was judged.
+        data_time: the data time of the asset when it was judged; `None` if it was never made.
+        due: when its maker is due (8.14); `None` if it is not.
+        next_change: when its state can change although nothing happens.
+        chain: what has to run for the asset.
+    """
+
+    policy: FreshnessPolicy
+    since: datetime
+    state: State = "unknown"
+    state_since: datetime | None = None
+    data_time: DataTime | None = None
+    due: datetime | None = None
+    next_change: datetime | None = None
+    chain: Chain = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyChange:
+    """A change of state of a policy, which becomes one event (8.13).
+
+    Attributes:
+        at: the instant at which it changed.
+        lag: how old the data was; `None` if it is not known.
+        causes: why the asset is out of date.
+        maker: the flow that makes the asset; `None` for a source.
+    """
+
+    uri: str
+    state: State
+    at: datetime
+    data_time: DataTime | None
+    policy: FreshnessPolicy
+    lag: timedelta | None = None
+    causes: tuple[Cause, ...] = ()
+    maker: int | None = None
+
+
+StepState = Literal["todo", "asked", "done", "failed", "removed"]
+
+GOES_ON: tuple[StepState, ...] = ("todo", "asked")
+
+
+@dataclass(frozen=True, slots=True)
+class Backfill:
+    """One backfill.
+
+    Attributes:
+        uri: the asset whose maker runs.
+        down: whether the targets below run too.
+        concurrency: how many of its runs go on at most at a time; `None` for any number.
+        by, why: who asked for it, and the reason given.
+        stopped: since when it asks for nothing more, UTC.
+        ended: when nothing of it was left, UTC.
+        todo, asked, done, failed, removed: how many of its targets are in each state.
+    """
+
+    number: int
+    made: datetime
+    uri: str = ""
+    down: bool = False
+    concurrency: int | None = None
+    by: str = ""
+    why: str = ""
+    stopped: datetime | None = None
+    ended: datetime | None = None
+    todo: int = 0
+    asked: int = 0
+    done: int = 0
+    failed: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BackfillItem:
+    """A target in a backfill.
+
+    Attributes:
+        place: its place in the order of the backfill, by consumer and key.
+        wave: how many targets at most run one after the other before it.
+        waits: how many of the targets directly above it are not done.
+        attempt: how often it ran and failed before.
+    """
+
+    place: int
+    target: Target
+    wave: int = 0
+    waits: int = 0
+    state: StepState = "todo"
+    attempt: int = 0

@@ -11,7 +11,7 @@ from typing import TypeVar, get_args
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import base_of, causes_of, items_read, target_key_of
 from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Target, VerdictName
-from assetflow.core.freshness.state.book import Book
+from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.values.keeping import Cause
 
 # What is said of a target while a run of it goes on does not tell whether it is up to date.
@@ -20,7 +20,9 @@ _OPEN_OR_SHARED: frozenset[VerdictName] = frozenset({*_OPEN, "ignored"})
 _ALL: frozenset[VerdictName] = frozenset(get_args(VerdictName))
 
 
-def count_states(book: Book, node: FlowNode, uri: str, state_of: Callable[[Item], ItemState]) -> Counter[ItemState]:
+def count_states(
+    book: FreshnessState, node: FlowNode, uri: str, state_of: Callable[[Item], ItemState]
+) -> Counter[ItemState]:
     """Return how many items of an output with keys are missing, stale and fresh.
 
     Parameters:
@@ -45,21 +47,21 @@ def count_states(book: Book, node: FlowNode, uri: str, state_of: Callable[[Item]
     return +Counter(counted)
 
 
-def _keys(book: Book, node: FlowNode, uri: str) -> Collection[str]:
+def _keys(book: FreshnessState, node: FlowNode, uri: str) -> Collection[str]:
     targets = book.readings.targets(node.id) if node.is_partitioned else ()
     return dict.fromkeys([*book.updates.keys(uri), *targets])
 
 
-def _said(book: Book, node: FlowNode, names: Collection[VerdictName]) -> Iterator[Target]:
+def _said(book: FreshnessState, node: FlowNode, names: Collection[VerdictName]) -> Iterator[Target]:
     found = (target for name in sorted(names) for target in book.targets.with_verdict(name, node.id))
     return filter(book.readings.has, found)
 
 
-def _touched(book: Book, node: FlowNode) -> Iterator[Target]:
+def _touched(book: FreshnessState, node: FlowNode) -> Iterator[Target]:
     return (each for each in book.agenda.targets if each.consumer == node.id and book.readings.has(each))
 
 
-def _shared(book: Book, node: FlowNode, uri: str) -> Iterator[ItemUpdate]:
+def _shared(book: FreshnessState, node: FlowNode, uri: str) -> Iterator[ItemUpdate]:
     """Yield the newest updates of the items that every target reads."""
     for each in sorted(node.outputs[uri]):
         for item in items_read(book, node, None, each):
@@ -68,7 +70,7 @@ def _shared(book: Book, node: FlowNode, uri: str) -> Iterator[ItemUpdate]:
                 yield newest
 
 
-def _behind(book: Book, node: FlowNode, uri: str, shared: list[ItemUpdate]) -> int:
+def _behind(book: FreshnessState, node: FlowNode, uri: str, shared: list[ItemUpdate]) -> int:
     """Return how many items are stale only because of items that every target reads."""
     looked_at = {*_said(book, node, _ALL), *_touched(book, node)}
     items = [Item(uri, key) for key in book.updates.keys(uri) if Target(node.id, key) not in looked_at]
@@ -77,7 +79,7 @@ def _behind(book: Book, node: FlowNode, uri: str, shared: list[ItemUpdate]) -> i
     return sum(_is_behind(book, node, item, newest_first) for item in items)
 
 
-def _is_behind(book: Book, node: FlowNode, item: Item, newest_first: list[ItemUpdate]) -> bool:
+def _is_behind(book: FreshnessState, node: FlowNode, item: Item, newest_first: list[ItemUpdate]) -> bool:
     base = base_of(book, node, item)
     for update in newest_first if base is not None else ():
         assert base is not None
@@ -116,7 +118,7 @@ class Statuses:
         most: how many causes of an item to find; all by default.
     """
 
-    def __init__(self, book: Book, most: int | None = None) -> None:
+    def __init__(self, book: FreshnessState, most: int | None = None) -> None:
         self._book = book
         self._most = most
         self._fresh: dict[Item, bool] = {}
@@ -219,12 +221,12 @@ def reaches(start: T, is_wanted: Callable[[T], bool], above: Callable[[T], Itera
     return False
 
 
-def status_of(book: Book, item: Item) -> ItemStatus:
+def status_of(book: FreshnessState, item: Item) -> ItemStatus:
     """Return the status of an item."""
     return Statuses(book).of(item)
 
 
-def counts_of(book: Book, uri: str) -> ItemCounts | None:
+def counts_of(book: FreshnessState, uri: str) -> ItemCounts | None:
     """Return how many items of an asset with keys are in which state; `None` for any other asset."""
     return Statuses(book).counts(uri)
 

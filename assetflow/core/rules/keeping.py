@@ -10,9 +10,18 @@ from uuid import UUID
 from assetflow.core.freshness.deciding import decide
 from assetflow.core.freshness.demands import judge_states
 from assetflow.core.freshness.reads import touch_flow
-from assetflow.core.freshness.recording import Made, confirm, made_of, see
+from assetflow.core.freshness.recording import (
+    Made,
+    adopt_run,
+    begin_run,
+    confirm,
+    end_run,
+    made_of,
+    retry_run,
+    see,
+    start_run,
+)
 from assetflow.core.freshness.records import Asked, Inputs, Item, Run, RunKind, RunState, Target
-from assetflow.core.freshness.running import adopt_run, begin_run, end_run, retry_run, start_run
 from assetflow.core.rules.state import State
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Recording

@@ -57,7 +57,7 @@ def change(state: State, consumer: Consumer, options: ConsumerOptions) -> Consum
     if consumer.is_timed:
         deadlines.follow(state, changed)
         if not changed.is_timed:
-            state.clocks.rest(consumer.id, state.queues.target_keys(consumer.id))
+            state.clocks.idle(consumer.id, state.queues.target_keys(consumer.id))
     for event in sorted(by_event, key=place_in_ledger):
         _requeue(state, changed, event, by_event[event])
     return changed

@@ -36,13 +36,13 @@ class Timer:
     held: bool = False
 
     @property
-    def rests(self) -> bool:
+    def is_idle(self) -> bool:
         """True while no time gets a run."""
         return self.paused or self.held
 
     def due(self, now: datetime) -> Iterator[Tick]:
         """Return the times up to `now` that have no run yet, oldest first."""
-        return iter(()) if self.rests else ticks_between(self.timetable, self.after, now)
+        return iter(()) if self.is_idle else ticks_between(self.timetable, self.after, now)
 
     def moved(self, after: datetime) -> Timer:
         """Return the timer once the times up to `after` have their runs."""
@@ -76,7 +76,7 @@ def leaves_runs_behind(before: Timer, timer: Timer | None) -> bool:
 
     The timetable changed or was removed, or the consumer is paused or held.
     """
-    return not before.rests and (timer is None or timer.rests or timer.timetable != before.timetable)
+    return not before.is_idle and (timer is None or timer.is_idle or timer.timetable != before.timetable)
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class TimerWork:
 
     Attributes:
         ticks: the times to schedule runs for, oldest first.
-        again: when there may be more to do; `None` while the timer rests.
+        again: when there may be more to do; `None` while the timer is idle.
     """
 
     ticks: tuple[Tick, ...]
@@ -117,7 +117,7 @@ def plan(timer: Timer, now: datetime, lead: Lead, limit: int = 100) -> TimerWork
     Parameters:
         limit: the largest number of times to return; if there are more, `again` is `now`.
     """
-    if timer.rests:
+    if timer.is_idle:
         return TimerWork((), None)
     if timer.timetable.catchup == "latest" and (last := timer.timetable.previous_before(now + _INSTANT)) is not None:
         timer = timer.moved(max(timer.after, last.time - _INSTANT))

@@ -6,9 +6,8 @@ from typing import cast
 
 from assetflow.core.freshness import backfilling
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.records import Run, Target
-from assetflow.core.freshness.running import retry
-from assetflow.core.freshness.state.targets import Backfill
+from assetflow.core.freshness.recording import retry
+from assetflow.core.freshness.records import Backfill, Run, Target
 from assetflow.core.partitions import check_key
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import Touched, record

@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.demands import Demands, policy_inputs
-from assetflow.core.freshness.records import Item, Target, Verdict
-from assetflow.core.freshness.state.targets import BackfillItem
+from assetflow.core.freshness.records import BackfillItem, Item, Target, Verdict
 from assetflow.core.freshness.statuses import ItemStatus, counts_of, status_of
 from assetflow.core.simulate.world import World
 from assetflow.core.values.freshness_policy import CURRENT, DataTime

@@ -9,9 +9,8 @@ from typing import cast
 from uuid import UUID
 
 from assetflow.core.freshness.reads import inputs_now
-from assetflow.core.freshness.recording import Made, confirm
+from assetflow.core.freshness.recording import Made, begin_run, confirm, end_run, retry_run
 from assetflow.core.freshness.records import Item, Run, RunKind, RunState, Target
-from assetflow.core.freshness.running import begin_run, end_run, retry_run
 from assetflow.core.rules.fold import Touched, record
 from assetflow.core.rules.registry import touch_ended
 from assetflow.core.simulate.freshness_steps import Ending

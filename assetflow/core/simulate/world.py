@@ -58,14 +58,14 @@ class SimulatedTimers:
     def due(self, consumer: Consumer, now: datetime) -> list[Tick]:
         """Return the times since the last call, up to `now`; none while the consumer is paused."""
         timer = self._timers.get(consumer.id)
-        if timer is None or timer.rests:
+        if timer is None or timer.is_idle:
             return []
         self._timers[consumer.id] = timer.moved(now)
         return list(timer.due(now))
 
     def next_time(self) -> datetime | None:
         """Return the next time of any consumer that is not paused."""
-        ticks = (timer.timetable.next_after(timer.after) for timer in self._timers.values() if not timer.rests)
+        ticks = (timer.timetable.next_after(timer.after) for timer in self._timers.values() if not timer.is_idle)
         return min((tick.time for tick in ticks if tick is not None), default=None)
 
 

@@ -45,7 +45,7 @@ class _Work:
 
     Attributes:
         timed: the consumer; `None` until the ledger's consumers are read.
-        again: when to plan again; `None` while the timer rests.
+        again: when to plan again; `None` while the timer is idle.
         not_before: when to try again after a failure.
         unreachable: True if Prefect did not answer the last request.
         skips: True if there may be runs of missed times that a later one makes up for.
@@ -147,7 +147,7 @@ class Timers:
             await self._update_timer(timed, self._work.get(number))
 
     async def _drop(self, record: TimerRecord) -> None:
-        if not record.timer.rests:
+        if not record.timer.is_idle:
             await self._runs.withdraw(record.deployment_id, self._now())
         await self._ledger.call(self._writer.drop_timers, [record.consumer])
         del self._work[record.consumer]
@@ -239,7 +239,7 @@ class Timers:
 
 
 def _must_withdraw(before: TimerRecord, timer: Timer, inherited: str) -> bool:
-    if before.timer.rests:
+    if before.timer.is_idle:
         return False
     changed = bool(before.inherited) and before.inherited != inherited
     return changed or leaves_runs_behind(before.timer, timer)

@@ -13,10 +13,20 @@ from uuid import UUID
 from sqlalchemy import Connection, Select, and_, bindparam, exists, func, literal_column, or_, select
 
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
-from assetflow.core.freshness.records import FlowRecord, Item, ItemUpdate, Moment, Row, Run, Target, TargetRecord
-from assetflow.core.freshness.state import FreshnessSource
-from assetflow.core.freshness.state.policies import PolicyRecord
-from assetflow.core.freshness.state.targets import REMEMBERED, Backfill, BackfillItem
+from assetflow.core.freshness.records import (
+    Backfill,
+    BackfillItem,
+    FlowRecord,
+    Item,
+    ItemUpdate,
+    Moment,
+    PolicyRecord,
+    Run,
+    Target,
+    TargetRecord,
+    VersionRun,
+)
+from assetflow.core.freshness.state.source import REMEMBERED, FreshnessSource
 from assetflow.ledger.fold.freshness_writing import track
 from assetflow.ledger.sql.freshness_tables import (
     BACKFILL,
@@ -287,11 +297,11 @@ class FreshnessTables(BackfillTables):
     def as_of(self, item: Item, sequence: int) -> ItemUpdate | None:
         return self._update(_AS_OF, item, sequence=sequence)
 
-    def row(self, update: ItemUpdate) -> Row:
+    def version_run(self, update: ItemUpdate) -> VersionRun:
         item = update.item
         ended = self._update(_ENDED, item, sequence=update.sequence, version=update.data_version)
         last = self._update(_NEWEST, item) if ended is None else self.as_of(item, ended.sequence - 1)
-        return Row(last or update, ended)
+        return VersionRun(last or update, ended)
 
     def history(self, item: Item) -> Iterator[ItemUpdate]:
         yield from self._in_pages(_HISTORY, **_place(item))

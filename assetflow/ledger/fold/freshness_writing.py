@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from assetflow.core.freshness.records import ItemUpdate
-from assetflow.core.freshness.state.changes import FreshnessChanges
+from assetflow.core.freshness.state.source import FreshnessChanges
 from assetflow.ledger.sql.bulk import delete_rows, insert_rows, update_rows, upsert_rows
 from assetflow.ledger.sql.freshness_tables import (
     BACKFILL,
@@ -90,7 +90,7 @@ _ADD_EDGES = upsert_rows(*BACKFILL_EDGE.c)
 
 def write_freshness(connection: Connection, changes: FreshnessChanges) -> None:
     """Write the changes of a book to the tables."""
-    if changes.rests:
+    if changes.is_idle:
         for statement in _NOTHING_DUE:
             connection.execute(statement)
     _write_updates(connection, changes)

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, and_, bindparam, delete, func, or_, select
 
-from assetflow.core.freshness.state import FreshnessSource
+from assetflow.core.freshness.state.source import FreshnessSource
 from assetflow.core.rules.state import Changes, QueueKey, StateSource
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.core.values.conditions import Token

@@ -100,7 +100,7 @@ class Writing:
         self._counts()
         write_clocks(self.connection, self.state.changes)
         kept = self.state.freshness
-        if kept.compares or kept.changes.flows or kept.changes.rests:
+        if kept.compares or kept.changes.flows or kept.changes.is_idle:
             write_freshness(self.connection, kept.changes)
 
     def _assets(self) -> None:

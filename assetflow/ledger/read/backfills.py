@@ -11,7 +11,7 @@ from sqlalchemy import bindparam, func, select
 
 from assetflow.core.freshness.backfilling import edges_of, run_id, steps_of, targets_of, waves_of
 from assetflow.core.freshness.reads import all_keys
-from assetflow.core.freshness.state.targets import Backfill, BackfillItem, StepState
+from assetflow.core.freshness.records import Backfill, BackfillItem, StepState
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.words import iso
 from assetflow.ledger.read.states import States

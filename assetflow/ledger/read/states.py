@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, exists, func, select
 
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
 from assetflow.core.freshness.records import Item, ItemUpdate
-from assetflow.core.freshness.state import FreshnessSource
+from assetflow.core.freshness.state.source import FreshnessSource
 from assetflow.core.rules.state import State
 from assetflow.ledger.fold.freshness_source import FEW, NEWEST_OF_ITEMS, FreshnessTables
 from assetflow.ledger.fold.source import LedgerSource

@@ -13,8 +13,7 @@ from uuid import UUID
 from sqlalchemy import Index
 from sqlmodel import Field
 
-from assetflow.core.freshness.records import FlowRecord, Inputs, Moment
-from assetflow.core.freshness.state.policies import Chain
+from assetflow.core.freshness.records import Chain, FlowRecord, Inputs, Moment
 from assetflow.core.values.freshness_policy import Current
 from assetflow.core.wire.conditions import policy_from_json, policy_to_json
 from assetflow.core.wire.freshness import reads_from_json, reads_to_json

@@ -11,9 +11,17 @@ from uuid import UUID
 
 from sqlalchemy import Column, ColumnElement, Table, literal_column
 
-from assetflow.core.freshness.records import Item, ItemUpdate, Run, Target, TargetRecord
-from assetflow.core.freshness.state.policies import PolicyChange, PolicyRecord
-from assetflow.core.freshness.state.targets import Backfill, BackfillItem
+from assetflow.core.freshness.records import (
+    Backfill,
+    BackfillItem,
+    Item,
+    ItemUpdate,
+    PolicyChange,
+    PolicyRecord,
+    Run,
+    Target,
+    TargetRecord,
+)
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.core.rules.state.kept import Kept
 from assetflow.core.rules.state.names import weight_of_options

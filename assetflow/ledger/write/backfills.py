@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from assetflow.core.freshness.backfilling import go_on, resume_backfill, stop_backfill
-from assetflow.core.freshness.state.targets import Backfill
+from assetflow.core.freshness.records import Backfill
 from assetflow.core.values.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import Conflict, UnknownBackfill

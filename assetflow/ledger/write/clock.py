@@ -10,7 +10,7 @@ from sqlalchemy import update
 
 from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.core.freshness.demands import judge_states
-from assetflow.core.freshness.running import check_retry, retry
+from assetflow.core.freshness.recording import check_retry, retry
 from assetflow.core.rules import clock
 from assetflow.core.values.consumers import Decision
 from assetflow.ledger.fold.source import due_queues, next_due
@@ -62,7 +62,7 @@ class ClockWriter(Operations):
             unit.state.queues.load_events(queues)
             decisions, _ = clock.run(unit.state, queues, until)
             decisions = self._store.keep_up_to_date(unit.state, decisions, until, recorded=True)
-            unit.state.freshness.rest()
+            unit.state.freshness.idle()
             judge_states(unit.state.freshness, until)
             told = len(unit.state.freshness.changes.told)
         with self._store.reads() as connection:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from assetflow.core.freshness.asset_freshness import AssetFreshness, Unjudged
-from assetflow.core.freshness.state.policies import PolicyRecord
+from assetflow.core.freshness.records import PolicyRecord
 from assetflow.core.values.freshness_policy import CURRENT, DataTime, FreshnessPolicy, State
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)

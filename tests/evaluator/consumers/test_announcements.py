@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from assetflow.core.freshness.asset_freshness import StateChange
-from assetflow.core.freshness.state.policies import PolicyChange
+from assetflow.core.freshness.records import PolicyChange
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.announcements import POSTED_AGAIN, TOLD_AT_ONCE, FreshnessTeller

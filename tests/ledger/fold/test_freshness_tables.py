@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 from sqlalchemy import Connection, text
 
-from assetflow.core.freshness.state import Book
-from assetflow.core.freshness.state.targets import Backfill
+from assetflow.core.freshness.records import Backfill
+from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.rules.state import State
 from assetflow.core.simulate import run as simulation
 from assetflow.core.simulate.world import World
@@ -40,7 +40,7 @@ class StateOnTables(State):
         self._written: dict[int, Backfill] = {}
         tables = FreshnessTables(lambda: connection)
         resolve, tokens_of = self.freshness.resolve, self.names.tokens_of
-        self.freshness = Book(tables, resolve, tokens_of, self.freshness.place)
+        self.freshness = FreshnessState(tables, resolve, tokens_of, self.freshness.place)
 
     def write_book(self) -> None:
         """Write what the book noted, and let it forget the rest."""

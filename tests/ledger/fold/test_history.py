@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 
 from assetflow.core.freshness.records import Item, ItemUpdate
-from assetflow.core.freshness.state.changes import FreshnessChanges
+from assetflow.core.freshness.state.source import FreshnessChanges
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold.freshness_source import PAGE, FreshnessTables
 from assetflow.ledger.fold.freshness_writing import write_freshness

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import select
 
-from assetflow.core.freshness.state.targets import Backfill
+from assetflow.core.freshness.records import Backfill
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun

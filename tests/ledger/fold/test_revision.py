@@ -14,8 +14,7 @@ from sqlalchemy import Connection, Table, select
 from sqlalchemy import update as update_table
 
 from assetflow import Asset, AssetWatcher, Eager
-from assetflow.core.freshness.records import Target
-from assetflow.core.freshness.state.targets import Backfill, BackfillItem
+from assetflow.core.freshness.records import Backfill, BackfillItem, Target
 from assetflow.core.rules.runs import RunEnd, RunGoingOn
 from assetflow.core.rules.state import Changes, State
 from assetflow.core.rules.timers import Timer

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy.exc import SQLAlchemyError
 
-from assetflow.core.freshness.state import Book
+from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.rules.state import Changes
 from assetflow.core.rules.state.clocks import Clocks
 from assetflow.core.rules.state.names import Names
@@ -76,7 +76,7 @@ def clocks_are_kept(patch: pytest.MonkeyPatch) -> None:
 
 def the_book_is_kept(patch: pytest.MonkeyPatch) -> None:
     """What another process has changed of versions, runs and targets is not read again."""
-    patch.setattr(Book, "renew", lambda _: None)
+    patch.setattr(FreshnessState, "renew", lambda _: None)
 
 
 # Each with steps that a search has to come upon to see it. Twins begin with consumers of A & B and of X | C.

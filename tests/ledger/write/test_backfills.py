@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from assetflow.core.freshness import backfilling
-from assetflow.core.freshness.state.targets import Backfill
+from assetflow.core.freshness.records import Backfill
 from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision

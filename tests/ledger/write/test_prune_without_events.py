@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Table, func, select
 
-from assetflow.core.freshness.state.targets import REMEMBERED
+from assetflow.core.freshness.state.source import REMEMBERED
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_policy import FreshnessPolicy

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import func, select
 
-from assetflow.core.freshness.state import book
+from assetflow.core.freshness.state import state as freshness_state
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording
@@ -25,7 +25,7 @@ BY_KEY = IdentityMapper()
 
 @pytest.fixture(autouse=True)
 def few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(book, "MOST_JUDGED", 5)
+    monkeypatch.setattr(freshness_state, "MOST_JUDGED", 5)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ def test_8_7_a_failed_run_is_repeated_at_its_time_although_its_flow_was_deployed
 def test_8_8_the_greatest_key_is_the_same_whatever_the_locale_of_postgres(
     sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(book, "MOST_JUDGED", 2)
+    monkeypatch.setattr(freshness_state, "MOST_JUDGED", 2)
     with new_database("en-US") as url, Ledger.open(url) as other:
         for ledger in (sqlite_ledger, other):
             place = Place(ledger)
@@ -176,7 +176,7 @@ def test_8_18_the_runs_do_not_depend_on_how_many_are_judged_at_once(
 ) -> None:
     ran: list[list[str]] = []
     for most in (Random(seed).randint(1, 7), 1_000):
-        monkeypatch.setattr(book, "MOST_JUDGED", most)
+        monkeypatch.setattr(freshness_state, "MOST_JUDGED", most)
         with Ledger.open(tmp_path / f"{most}.db") as ledger:
             ran.append(story(with_keys(ledger), Random(seed)))
     assert ran[0] == ran[1]

@@ -9,9 +9,8 @@ from heapq import merge
 from itertools import islice
 from uuid import UUID
 
-from assetflow.core.freshness.records import Item, ItemUpdate, Moment, Row, Target
-from assetflow.core.freshness.state.changes import FreshnessChanges
-from assetflow.core.freshness.state.source import FreshnessSource
+from assetflow.core.freshness.records import Item, ItemUpdate, Moment, Target, VersionRun
+from assetflow.core.freshness.state.source import FreshnessChanges, FreshnessSource
 
 
 class Updates:
@@ -73,18 +72,18 @@ class Updates:
         place = _place_after(own, sequence)
         return own[place - 1] if place else self._source.as_of(item, sequence)
 
-    def row(self, update: ItemUpdate) -> Row:
+    def version_run(self, update: ItemUpdate) -> VersionRun:
         """Return the row of updates with the same version that followed an update."""
         own = self._own.get(update.item, ())
         place = _index(own, update)
-        last, ended = self._source.row(update) if place is None else Row(update, None)
+        last, ended = self._source.version_run(update) if place is None else VersionRun(update, None)
         if ended is not None:
-            return Row(last, ended)
+            return VersionRun(last, ended)
         for each in own[0 if place is None else place + 1 :]:
             if each.data_version != update.data_version:
-                return Row(last, each)
+                return VersionRun(last, each)
             last = each
-        return Row(last, None)
+        return VersionRun(last, None)
 
     def history(self, item: Item) -> Iterator[ItemUpdate]:
         """Yield the updates and confirmations of an item, the newest first."""
@@ -111,6 +110,16 @@ class Updates:
         """Return the greatest keys of an asset, sorted."""
         found = {*self._keys.get(uri, ())[-most:], *self._source.keys(uri, most)}
         return sorted(found)[-most:]
+
+    def greatest_keys_that(self, uri: str, most: int, is_there: Callable[[Item], bool]) -> Sequence[str]:
+        """Return the greatest keys of an asset whose items were there at an earlier time, sorted."""
+        wanted = most
+        while True:
+            keys = self.greatest_keys(uri, wanted)
+            there = [key for key in keys if is_there(Item(uri, key))]
+            if len(there) >= most or len(keys) < wanted:
+                return there[-most:]
+            wanted *= 2
 
     def keys(self, uri: str) -> Sequence[str]:
         """Return all keys of an asset, sorted."""
@@ -172,17 +181,6 @@ class Updates:
         own = (self._own, self._newest, self._first, self._of, self._seen, self._keys, self._recent, self._stored)
         for known in own:
             known.clear()
-
-
-def greatest_keys(updates: Updates, uri: str, most: int, is_there: Callable[[Item], bool]) -> Sequence[str]:
-    """Return the greatest keys of an asset whose items were there at an earlier time, sorted."""
-    wanted = most
-    while True:
-        keys = updates.greatest_keys(uri, wanted)
-        there = [key for key in keys if is_there(Item(uri, key))]
-        if len(there) >= most or len(keys) < wanted:
-            return there[-most:]
-        wanted *= 2
 
 
 def _place_after(updates: Sequence[ItemUpdate], sequence: int) -> int:

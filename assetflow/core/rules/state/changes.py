@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from assetflow.core.freshness.state import FreshnessSource
+from assetflow.core.freshness.state.source import FreshnessSource
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision, MissedDeadline, Receipt
 from assetflow.core.values.events import AssetEvent, Content

@@ -117,7 +117,7 @@ class Clocks:
         if clock != self.queue(consumer, target_key):
             self._queues[consumer, target_key] = self._changes.queue_clocks[consumer, target_key] = clock
 
-    def rest(self, consumer: int, target_keys: Iterable[str | None]) -> None:
+    def idle(self, consumer: int, target_keys: Iterable[str | None]) -> None:
         """Let time act on these queues of a consumer no more: its new options depend on no instants."""
         for key in target_keys:
             self.set_queue(consumer, key, replace(self.queue(consumer, key), deferred=False, due=None))

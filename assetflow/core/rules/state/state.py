@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.freshness.state import Book
+from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.rules.state.changes import Changes, Consumed, QueueKey, StateSource
 from assetflow.core.rules.state.clocks import Clocks
 from assetflow.core.rules.state.names import Consumers, Events, Names, place_in_ledger
@@ -148,7 +148,7 @@ class State:
         self.receipts = Receipts(source, changes)
         self.decisions = Decisions(source, changes)
         self.clocks = Clocks(source, changes)
-        self.freshness = Book(
+        self.freshness = FreshnessState(
             source.freshness(), self._uri_of, self.names.tokens_of, self._newest_place, in_memory=in_memory
         )
 

@@ -12,10 +12,8 @@ from datetime import datetime
 
 from assetflow.core.freshness.graph import FlowNode, Resolve, TokensOf
 from assetflow.core.freshness.records import FlowRecord, Moment, Target
-from assetflow.core.freshness.state.changes import FreshnessChanges
-from assetflow.core.freshness.state.policies import Policies
-from assetflow.core.freshness.state.source import FreshnessSource
-from assetflow.core.freshness.state.targets import Backfills, Runs, Targets
+from assetflow.core.freshness.state.source import FreshnessChanges, FreshnessSource
+from assetflow.core.freshness.state.targets import Backfills, Policies, Runs, Targets
 from assetflow.core.freshness.state.updates import Readings, Updates
 from assetflow.core.values.consumers import Consumer
 
@@ -29,7 +27,7 @@ class Agenda:
         flows: the flows whose runs, updates or declarations changed: what is below them may not have to wait any more.
         assets: the assets that were updated or observed.
         instants: the instants of the updates.
-        owing: the targets that are on the agenda because their flow was deployed or resumed: what it owes
+        catching_up: the targets that are on the agenda because their flow was deployed or resumed: what it owes
             runs in parts.
     """
 
@@ -37,31 +35,31 @@ class Agenda:
     flows: dict[int, None] = field(default_factory=dict[int, None])
     assets: dict[str, None] = field(default_factory=dict[str, None])
     instants: dict[datetime, None] = field(default_factory=dict[datetime, None])
-    owing: dict[Target, None] = field(default_factory=dict[Target, None])
+    catching_up: dict[Target, None] = field(default_factory=dict[Target, None])
 
     def add(self, target: Target) -> None:
         """Add a target."""
         self.targets[target] = None
         self.flows[target.consumer] = None
 
-    def add_owing(self, target: Target) -> None:
+    def add_catching_up(self, target: Target) -> None:
         """Add a target whose flow was deployed, or paused until now."""
         self.add(target)
-        self.owing[target] = None
+        self.catching_up[target] = None
 
     def take(self) -> Agenda:
         """Return what is on the agenda, and clear it."""
-        taken = Agenda(self.targets, self.flows, self.assets, self.instants, self.owing)
-        self.targets, self.flows, self.assets, self.instants, self.owing = {}, {}, {}, {}, {}
+        taken = Agenda(self.targets, self.flows, self.assets, self.instants, self.catching_up)
+        self.targets, self.flows, self.assets, self.instants, self.catching_up = {}, {}, {}, {}, {}
         return taken
 
 
-MOST_OWED = 16
+MOST_CATCHING_UP = 16
 # A transaction judges at most so many targets that a deploy concerns, so that others need not wait for long.
 MOST_JUDGED = 500
 
 
-class Book:
+class FreshnessState:
     """The state of chapter 8.
 
     Parameters:
@@ -75,7 +73,8 @@ class Book:
     Attributes:
         agenda: what the next pass has to look at.
         order: the place of this unit of work among all; in memory, that of the last moment.
-        most_owed: how many runs of a flow go on at most at a time to make what it owes; `None` for any number (8.18).
+        most_catching_up: how many targets of a flow run at a time because `catchup` asks for them; `None` for any
+            number (8.18).
         most_judged: how many targets a pass judges at most because their flow was deployed or resumed; `None` for any
             number.
     """
@@ -105,7 +104,7 @@ class Book:
         self.backfills = Backfills(source, changes)
         self.agenda = Agenda()
         self.order = 0
-        self.most_owed = None if in_memory else MOST_OWED
+        self.most_catching_up = None if in_memory else MOST_CATCHING_UP
         self.most_judged = None if in_memory else MOST_JUDGED
         self._flows: dict[int, FlowRecord | None] = {}
         self._compared = frozenset[str]() if in_memory else self.graph.compared()
@@ -161,13 +160,13 @@ class Book:
 
     def begin(self) -> None:
         """Begin a unit of work. Where nothing is compared, there is nothing to clear."""
-        if self.compares or self.changes.flows or self.changes.rests:
+        if self.compares or self.changes.flows or self.changes.is_idle:
             self.changes.begin()
 
-    def rest(self) -> None:
+    def idle(self) -> None:
         """Let the clock have nothing to do here if nothing is compared: no pass would move what is due on."""
         if not self.compares:
-            self.changes.rests = True
+            self.changes.is_idle = True
 
     def renew(self) -> None:
         """End a unit of work: what it changed is written. Only the graph is remembered."""
@@ -185,7 +184,7 @@ class Book:
             for node in list(self.graph.all()):
                 self.graph.remove(node.id)
                 self.save_flow(node.id, None)
-            self.rest()
+            self.idle()
         compared = self.graph.compared()
         new = sorted(compared - self._compared)
         self._compared = compared
