@@ -79,8 +79,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return Groups(config, log)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items[:] = longest_first(items)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items[:] = longest_first(items)
     for item in items:
         for marker in NEEDS:
             if item.get_closest_marker(marker) and (reason := missing(marker)):

@@ -117,6 +117,7 @@ AROUND_CHANGES: dict[str, dict[str, Any]] = {
     "each week": {"interval": 604800, "anchor_date": "2023-03-26T01:30:00Z"},
     "a rule of days": {"rrule": "DTSTART:20231231T000000\nRRULE:FREQ=DAILY;BYHOUR=0,2,3;BYMINUTE=30"},
 }
+QUICK = [kind for kind in AROUND_CHANGES if kind != "a rule of days"]
 
 
 def changes(zone: str, years: range) -> list[datetime]:
@@ -152,7 +153,7 @@ def started(schedule: Any, change: datetime) -> list[datetime]:
     ],
     ids=["two zones", "all zones"],
 )
-@pytest.mark.parametrize("kind", AROUND_CHANGES)
+@pytest.mark.parametrize("kind", [*QUICK, pytest.param("a rule of days", marks=pytest.mark.long)])
 def test_an_interval_around_a_change_of_the_clock_is_between_times_that_prefect_starts(
     kind: str, zones: list[str], years: range
 ) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import runpy
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "commands"))
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 
 
 def test_the_page_of_commands_is_that_of_the_command_line() -> None:
-    script = ROOT / "scripts" / "commands"
-    page = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
-    assert page == PAGE, "the commands say something else: write `.venv/bin/python scripts/commands > docs/commands.md`"
+    assert SCRIPT["commands_page"]() == PAGE, (
+        "the commands say something else: write `.venv/bin/python scripts/commands > docs/commands.md`"
+    )
 
 
 def test_the_page_has_only_what_help_shows() -> None:
