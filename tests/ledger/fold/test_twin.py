@@ -361,7 +361,7 @@ def updated(asset: Asset, number: int, **given: Any) -> Step:
 LONG_QUEUE = [updated(A, 1), updated(A, 2), updated(B, 3)]
 ROLLED_BACK = [updated(C, 1), updated(A, 2, breaks=BREAKS[2]), updated(C, 3, writer=1), updated(B, 4)]
 
-FEW = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FEW = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @FEW
@@ -374,7 +374,7 @@ def test_ledger_and_memory_agree(new_sqlite: NewLedger, drawn: list[Step], limit
 
 
 @pytest.mark.postgres
-@settings(FEW, max_examples=10)
+@settings(FEW)
 @given(drawn=st.lists(steps, min_size=8, max_size=25), limits=limits)
 def test_ledger_and_memory_agree_on_postgres(new_postgres: NewLedger, drawn: list[Step], limits: Remembered) -> None:
     run(new_postgres(), drawn, limits)

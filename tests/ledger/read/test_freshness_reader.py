@@ -263,8 +263,8 @@ def test_8_9_the_statements_do_not_grow_with_the_keys(sqlite_ledger: Ledger) -> 
 
 
 def layered(ledger: Ledger) -> list[Asset]:
-    """Deploy five layers of 40 flows each: some are fresh, stale, missing or outdated, and some assets have keys."""
-    layers = [[Asset(f"s3://lake/{layer}/{number:02}") for number in range(40)] for layer in range(6)]
+    """Deploy five layers of 20 flows each: some are fresh, stale, missing or outdated, and some assets have keys."""
+    layers = [[Asset(f"s3://lake/{layer}/{number:02}") for number in range(20)] for layer in range(6)]
     for layer, (above, below) in enumerate(pairwise(layers)):
         for number, made in enumerate(below):
             schedule = Eager() if number % 10 else Eager(default_partition_mapper=IdentityMapper())
@@ -272,7 +272,7 @@ def layered(ledger: Ledger) -> list[Asset]:
     chance = random.Random(8)
     for above, layer in pairwise([[], *layers]):
         last = ledger.reader.status().last_event
-        for asset in layer if not above else chance.sample(layer, 25):
+        for asset in layer if not above else chance.sample(layer, 12):
             record(ledger, asset, inputs={each.uri: last for each in above})
             if asset.uri.endswith("0"):
                 record(ledger, asset, partition_key=chance.choice("abc"))
