@@ -228,10 +228,15 @@ class CatchUp:
     async def full_sweep(self) -> None:
         """Sweep once over everything that Prefect still has, back to the beginning of the ledger.
 
+        What occurred before it and was posted after it, perhaps while no evaluator ran, is refused.
+
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
         await self.sweep(self._sweeps.full_overlap)
+        since, _ = self._late_stretch()
+        if since < self._floor:
+            await self._take(self._events_between(since, self._floor))
 
     async def read_on(self) -> None:
         """Record what Prefect's logs have by now. Of several calls at a time, one sweep may be enough.

@@ -43,7 +43,7 @@ class Reading:
         if artifact:
             self.logs.artifacts.append({"id": str(uuid4()), "created": at, **recording_to_artifact(of)})
         if events:
-            self.logs.events += [{**event, "occurred": at} for event in recording_to_prefect_events(of)]
+            self.logs.events += [{**event, "occurred": at, "received": at} for event in recording_to_prefect_events(of)]
 
     def posted(self, uri: str, minutes: float) -> dict[str, Any]:
         event = {
@@ -199,6 +199,16 @@ async def test_rule_2_6_an_event_from_before_the_ledger_that_comes_later_is_refu
     last, first = reading.ledger.reader.events.refused()
     assert last.payload == late
     assert f"it occurred at {late['occurred']}, before this ledger began" in first.reason
+
+
+async def test_rule_2_6_one_that_came_while_no_evaluator_ran_is_refused_at_the_start(reading: Reading) -> None:
+    history = reading.posted("history", -60)
+    history["received"] = history["occurred"]
+    late = reading.posted("late", -59)
+    await reading.catch_up.full_sweep()
+    await reading.inbox.settled()
+    assert [each.event for each in reading.ledger.refused] == [late]
+    assert reading.ledger.uris == []
 
 
 async def test_only_spans_that_have_grown_are_read(reading: Reading) -> None:
