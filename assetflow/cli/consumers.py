@@ -19,8 +19,9 @@ from assetflow.core.wire.deployments import Deployed, RefusedDeployment, fingerp
 from assetflow.errors import InvalidSchedule, LedgerError, PrefectUnreachable, TimedOut
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerRecord
-from assetflow.operations.consumers import list_by_id, switch_named
+from assetflow.operations.consumers import list_by_id, switch
 from assetflow.operations.installation import open_prefect
+from assetflow.operations.lookup import find_consumer
 
 if TYPE_CHECKING:
     from assetflow.prefect_io.deployments import Deployments
@@ -124,10 +125,9 @@ def pause(name: str) -> None:
     Parameters
     ----------
     name
-        The consumer, as flow/deployment.
+        The consumer: flow/deployment, its id, or a flow with one consumer.
     """
-    _switch(name, paused=True)
-    show(Text.assemble("paused ", text(name)))
+    show(Text.assemble("paused ", text(_switch(name, paused=True))))
 
 
 @app.command
@@ -137,18 +137,20 @@ def resume(name: str) -> None:
     Parameters
     ----------
     name
-        The consumer, as flow/deployment.
+        The consumer: flow/deployment, its id, or a flow with one consumer.
     """
-    _switch(name, paused=False)
-    show(Text.assemble("resumed ", text(name)))
+    show(Text.assemble("resumed ", text(_switch(name, paused=False))))
 
 
 def _refusal(refused: RefusedDeployment) -> Text:
     return Text.assemble(("refused: ", "red"), text(refused.words))
 
 
-def _switch(name: str, *, paused: bool) -> None:
-    asyncio.run(switch_named(open_prefect, name, paused=paused))
+def _switch(name: str, *, paused: bool) -> str:
+    with Reader.open() as reader:
+        record = find_consumer(reader, name)
+    asyncio.run(switch(open_prefect, record, paused=paused))
+    return record.consumer.name
 
 
 SECONDS_BETWEEN_LOOKS = 0.3

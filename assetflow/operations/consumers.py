@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
-from urllib.parse import quote
-from uuid import UUID
 
 from assetflow.core.values.words import some
 from assetflow.errors import Conflict, UnknownConsumer
@@ -14,9 +11,6 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord
 from assetflow.operations.installation import Installation, OpenPrefect
 from assetflow.operations.lookup import find_consumer, find_uri
-
-if TYPE_CHECKING:
-    from assetflow.prefect_io.rest import PrefectApi
 
 
 def list_by_id(
@@ -54,36 +48,17 @@ async def switch(prefect: OpenPrefect, record: ConsumerRecord, *, paused: bool) 
         UnknownConsumer: the consumer has no automation.
         PrefectUnreachable, PrefectRefused: the switch has not changed.
     """
-    async with prefect() as api:
-        await _switch(api, record.consumer.name, record.consumer.deployment_id, paused=paused)
-
-
-async def switch_named(prefect: OpenPrefect, name: str, *, paused: bool) -> None:
-    """Pause or resume a consumer that Prefect finds by its name `flow/deployment`. This needs no ledger.
-
-    Raises:
-        UnknownConsumer: the deployment does not exist, or has no automation.
-        PrefectUnreachable, PrefectRefused: the switch has not changed.
-    """
-    flow, _, deployment = name.partition("/")
-    async with prefect() as api:
-        # Without a deployment, the path would be another one, and the answer about another thing.
-        row = deployment and await api.get(f"/deployments/name/{quote(flow, safe='')}/{quote(deployment, safe='')}")
-        if not row:
-            raise UnknownConsumer(
-                f"there is no deployment {name!r}", fix="Name it as flow/deployment, as `assetflow consumers ls` does"
-            )
-        await _switch(api, name, UUID(row["id"]), paused=paused)
-
-
-async def _switch(api: PrefectApi, name: str, deployment: UUID, *, paused: bool) -> None:
     from assetflow.prefect_io.automations import Automations
 
-    automations = Automations(api)
-    automation = await automations.of_deployment(deployment)
-    if automation is None:
-        raise UnknownConsumer(f"no automation shows the schedule of {name}", fix="`assetflow sync` creates it")
-    await automations.switch(automation.id, enabled=not paused)
+    async with prefect() as api:
+        automations = Automations(api)
+        automation = await automations.of_deployment(record.consumer.deployment_id)
+        if automation is None:
+            raise UnknownConsumer(
+                f"no automation shows the schedule of {record.consumer.name}",
+                fix="The evaluator creates it within seconds; check with `assetflow status` that one is running",
+            )
+        await automations.switch(automation.id, enabled=not paused)
 
 
 def switch_watcher(at: Installation, name: str, *, paused: bool) -> None:

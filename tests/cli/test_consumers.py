@@ -165,11 +165,11 @@ def test_wait_and_the_switch_on_a_server(ledger: Ledger, prefect_here: PrefectSe
     asyncio.run(bring_in_step(ledger))
     (record,) = [each for each in ledger.reader.consumers.all() if each.consumer.name == name]
     assert record.consumer.paused
-    assert call("consumers", "resume", name).code == 0
+    assert call("consumers", "resume", "scheduled").out == f"resumed {name}\n"
 
     asyncio.run(deleted(deployment))
     asyncio.run(bring_in_step(ledger))
-    gone = call("consumers", "pause", name)
+    gone = call("consumers", "pause", "scheduld")
     assert gone.code == 2
-    assert name in gone.err
+    assert "no consumer is called 'scheduld'" in gone.err
     assert "Traceback" not in gone.err

@@ -180,11 +180,11 @@ def test_what_needs_prefect_is_not_offered_while_it_is_away(make_site: MakeSite,
 
 
 def test_a_command_in_a_banner_is_code(make_site: MakeSite) -> None:
-    told = {"times": "run `assetflow sync`, or ask <b>", "starting": "an odd ` and `<i>`"}
+    told = {"times": "run `assetflow status`, or ask <b>", "starting": "an odd ` and `<i>`"}
     site = make_site(troubles=lambda: told)
     answer = site.get("/troubles").text
     assert "with <code>assetflow evaluator start</code>." in answer
-    assert "run <code>assetflow sync</code>, or ask &lt;b&gt;" in answer
+    assert "run <code>assetflow status</code>, or ask &lt;b&gt;" in answer
     assert "an odd <code> and </code>&lt;i&gt;`" in answer
 
 
