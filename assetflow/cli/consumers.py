@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
@@ -15,8 +16,9 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.watch import watchable
+from assetflow.core.values.words import count, some
 from assetflow.core.wire.deployments import Deployed, RefusedDeployment, fingerprint
-from assetflow.errors import InvalidSchedule, LedgerError, PrefectUnreachable, TimedOut
+from assetflow.errors import InvalidSchedule, LedgerError, PrefectUnreachable, TimedOut, UnknownConsumer
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerRecord
 from assetflow.operations.consumers import list_by_id, switch
@@ -140,6 +142,48 @@ def resume(name: str) -> None:
         The consumer: flow/deployment, its id, or a flow with one consumer.
     """
     show(Text.assemble("resumed ", text(_switch(name, paused=False))))
+
+
+@app.command
+def prune(*names: str, yes: bool = False) -> None:
+    """Show the consumers that prefect.yaml no longer deploys; with --yes, delete their deployments in Prefect.
+
+    Their queues end with them, and their runs and decisions stay. Consumers of other projects count too: name those
+    that you mean.
+
+    Parameters
+    ----------
+    names
+        Only these consumers, each as flow/deployment.
+    yes
+        Delete the deployments.
+    """
+    # Import only here what imports Prefect: `--help` does not need it.
+    from assetflow.stack.diffing import left_over, of_project
+
+    with Reader.open() as reader:
+        found = left_over(reader, of_project(Path.cwd()), datetime.now(UTC))
+        if unknown := [name for name in names if name not in found]:
+            raise UnknownConsumer(
+                f"prefect.yaml still deploys {some(unknown)}, or nobody ever did",
+                fix="`assetflow consumers prune` shows what is left over",
+            )
+        chosen = [find_consumer(reader, name).consumer for name in names or found]
+    if yes:
+        asyncio.run(_delete([each.deployment_id for each in chosen]))
+    for name in (each.name for each in chosen):
+        renamed = f", which is {found[name]} now" if found[name] else ""
+        show(text(f"{'deleted' if yes else 'left over:'} {name}{renamed}"))
+    if not chosen:
+        show(text("Nothing is left over."))
+    elif not yes:
+        show(text(f"Delete {count(len(chosen), 'deployment')} with --yes; the queues end with them."))
+
+
+async def _delete(deployments: Sequence[UUID]) -> None:
+    async with open_prefect() as api:
+        for each in deployments:
+            await api.delete(f"/deployments/{each}")
 
 
 def _refusal(refused: RefusedDeployment) -> Text:

@@ -15,7 +15,7 @@ from assetflow.core.compare import Comparison, DeployedFlow, WantedFlow
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire.declarations import declaration_from_text, declaration_to_text
 from assetflow.core.wire.deployments import Deployed
-from assetflow.errors import InvalidFlow
+from assetflow.errors import InvalidFlow, InvalidProject
 from assetflow.evaluator.consumers.registry import left_behind
 from assetflow.ledger.read.reader import Reader
 from assetflow.prefect_io.names import OFF_TAG
@@ -98,6 +98,20 @@ def diff(reader: Reader, wanted: WantedFlows, deployed: Sequence[DeployedFlow], 
     renamed = _renamed(deployed, wanted.flows, keep, now)
     found = reader.comparing.deploy(deployed, wanted.flows, now, renamed=renamed, keep=keep)
     return replace(found, problems=tuple(wanted.problems))
+
+
+def left_over(reader: Reader, wanted: WantedFlows, now: datetime) -> dict[str, str]:
+    """Return the consumers that a project no longer deploys, each with its new name or an empty text.
+
+    Raises:
+        InvalidProject: a flow of the project cannot be read, so that nobody can tell what is left over.
+        LedgerError: the ledger cannot be read.
+    """
+    if wanted.problems:
+        raise InvalidProject(wanted.problems[0], fix="Correct it; until then, nothing counts as left over")
+    found = diff(reader, wanted, reader.comparing.deployed(), now)
+    gone = [each for each in found.consumers if each.kind in ("removed", "renamed")]
+    return {each.was or each.name: each.name if each.was else "" for each in gone}
 
 
 def _renamed(

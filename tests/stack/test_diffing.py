@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import respx
 
 from assetflow.ledger import Ledger
-from tests.cli.conftest import Call
+from tests.cli.conftest import API_URL, Call
 from tests.cli.conftest import call as call
 from tests.cli.conftest import home as home
 from tests.cli.conftest import ledger as ledger
@@ -102,3 +103,29 @@ def test_a_ledger_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pyte
     answer = call("diff")
     assert (answer.code, answer.out) == (2, "")
     assert "there is no ledger" in answer.err
+
+
+@pytest.mark.usefixtures("project")
+def test_what_prefect_yaml_no_longer_deploys_is_shown(call: Call) -> None:
+    assert call("consumers", "prune").out == (
+        "left over: gone/shop\nDelete 1 deployment with --yes; the queues end with them.\n"
+    )
+    refused = call("consumers", "prune", "same/shop", "--yes")
+    assert (refused.code, refused.out) == (2, "")
+    assert "prefect.yaml still deploys same/shop" in refused.err
+
+
+@respx.mock
+@pytest.mark.usefixtures("project")
+def test_its_deployments_are_deleted_in_prefect(ledger: Ledger, call: Call) -> None:
+    gone = next(each.consumer for each in ledger.reader.consumers.all() if each.consumer.name == "gone/shop")
+    deleted = respx.delete(f"{API_URL}/deployments/{gone.deployment_id}").respond(204)
+    answer = call("consumers", "prune", "--yes")
+    assert (answer.out, answer.err, deleted.call_count) == ("deleted gone/shop\n", "", 1)
+
+
+def test_nothing_is_left_over_while_a_flow_cannot_be_read(project: Path, call: Call) -> None:
+    (project / "flows.py").write_text("import nowhere_to_be_found\n", encoding="utf-8")
+    refused = call("consumers", "prune", "--yes")
+    assert refused.code == 2
+    assert "cannot be imported" in refused.err
