@@ -5,11 +5,15 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 SCRIPT = runpy.run_path(str(ROOT / "scripts" / "commands"))
 PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
 
 
+# It imports all that any command imports, Prefect too.
+@pytest.mark.long
 def test_the_page_of_commands_is_that_of_the_command_line() -> None:
     assert SCRIPT["commands_page"]() == PAGE, (
         "the commands say something else: write `.venv/bin/python scripts/commands > docs/commands.md`"
