@@ -22,7 +22,7 @@ from assetflow.core.wire.run_context import run_context_from_json
 from assetflow.errors import AssetflowError, UnsupportedPrefect
 from assetflow.prefect_io.internals import deployment_id, flow_run_contexts
 from assetflow.prefect_io.names import EVENTS_PARAMETER
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 from assetflow.tracing import current_traceparent
 
 if TYPE_CHECKING:

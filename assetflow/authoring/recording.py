@@ -17,7 +17,7 @@ from assetflow.core.values.outcome import ResolveName, TaskOutcome, Update
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, InvalidFlow, OutletError, RecordingFailed
 from assetflow.prefect_io import recordings
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 from assetflow.settings import get_settings
 
 _current: ContextVar[TaskRecording | None] = ContextVar("assetflow_recording", default=None)

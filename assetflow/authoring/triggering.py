@@ -26,7 +26,7 @@ from assetflow.core.wire.run_context import RunContext, events_from_text, run_co
 from assetflow.errors import InvalidEvent
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.prefect_io.names import EVENTS_PARAMETER, KEY_PARAMETER
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 
 
 class TriggeringAssetEvents(Mapping[Asset | AssetAlias, list[AssetEvent]]):

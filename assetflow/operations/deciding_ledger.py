@@ -16,8 +16,8 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import asset_called
 from assetflow.prefect_io import recordings
 from assetflow.prefect_io.connection import read_connection
+from assetflow.prefect_io.rest import TaskApi
 from assetflow.prefect_io.stored_values import TAKEN_OVER, deciding_ledger
-from assetflow.prefect_io.task_api import TaskApi
 from assetflow.settings import get_settings
 
 ASK_EVERY = 10.0

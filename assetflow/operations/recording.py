@@ -164,7 +164,7 @@ def through_prefect(recording: Recording) -> list[str]:
         PrefectUnreachable, PrefectRefused: the updates may not be recorded; repeating them with the same ids is safe.
     """
     from assetflow.prefect_io import recordings
-    from assetflow.prefect_io.task_api import TaskApi
+    from assetflow.prefect_io.rest import TaskApi
 
     with TaskApi.connect(patience=get_settings().recording_timeout) as api:
         recordings.keep(api, recording)

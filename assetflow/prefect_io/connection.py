@@ -13,7 +13,7 @@ import os
 import ssl
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -22,6 +22,8 @@ from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
 import httpx
+
+from assetflow.core.values.redaction import without_passwords
 
 _URL, _KEY, _AUTH_STRING = "PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING"
 _HEADERS, _HOME = "PREFECT_CLIENT_CUSTOM_HEADERS", "PREFECT_HOME"
@@ -54,10 +56,10 @@ class Connection:
     timeout: float = _SECONDS_TO_ANSWER
     verify: bool | str = True
 
-    @property
-    def user(self) -> tuple[str, str] | None:
-        """The user and the password in the address: clients send them as a header, because they log addresses."""
-        return user_of(self.url)
+    def for_clients(self) -> dict[str, Any]:
+        """Return what both of httpx's clients are opened with."""
+        given = {"auth": PrefectAuth(self), "headers": dict(self.headers), "verify": self.tls()}
+        return given | {"follow_redirects": True}
 
     def tls(self) -> bool | ssl.SSLContext:
         """Return what httpx checks the server's certificate with."""
@@ -68,7 +70,7 @@ class Connection:
 
 
 def user_of(url: str) -> tuple[str, str] | None:
-    """Return the user and the password in an address, or `None`."""
+    """Return the user and the password in an address, or `None`. Clients log addresses, so they go in a header."""
     parts = urlsplit(url)
     return None if parts.username is None else (unquote(parts.username), unquote(parts.password or ""))
 
@@ -130,7 +132,7 @@ def _active_profile(home: str | None) -> dict[str, str]:
 
 def _authorization(auth_string: str | None, key: str | None) -> dict[str, str]:
     if auth_string is not None:
-        return {"Authorization": f"Basic {base64.b64encode(auth_string.encode()).decode()}"}
+        return {"Authorization": f"Basic {_encoded(auth_string)}"}
     return {} if key is None else {"Authorization": f"Bearer {key}"}
 
 
@@ -145,13 +147,9 @@ def request_headers() -> dict[str, str]:
     from prefect.settings import get_current_settings
 
     settings = get_current_settings()
-    headers = dict(settings.client.custom_headers)
-    if settings.api.auth_string is not None:
-        token = base64.b64encode(settings.api.auth_string.get_secret_value().encode()).decode()
-        headers["Authorization"] = f"Basic {token}"
-    elif settings.api.key is not None:
-        headers["Authorization"] = f"Bearer {settings.api.key.get_secret_value()}"
-    return headers
+    secrets = (settings.api.auth_string, settings.api.key)
+    shown = (None if each is None else each.get_secret_value() for each in secrets)
+    return dict(settings.client.custom_headers) | _authorization(*shown)
 
 
 def event_stream_token() -> str | None:
@@ -163,22 +161,33 @@ def event_stream_token() -> str | None:
     return None if secret is None else secret.get_secret_value()
 
 
-PATH = "/csrf-token"
+class PrefectAuth(httpx.Auth):
+    """What the requests of a client bear: the user in the address, and the token that a server may demand.
+
+    A server with protection against forged requests refuses a write without a token. The client then asks for one, and
+    sends the request again.
+    """
+
+    requires_response_body = True
+
+    def __init__(self, to: Connection) -> None:
+        self._token_url = f"{without_passwords(to.url.rstrip('/'))}/csrf-token"
+        user = user_of(to.url)
+        self._headers = {} if user is None else {"Authorization": f"Basic {_encoded(':'.join(user))}"}
+
+    def auth_flow(self, request: httpx.Request) -> Generator[httpx.Request, httpx.Response, None]:
+        """Send a request, once more with a token if the server demands one."""
+        request.headers.update(self._headers)
+        response = yield request
+        if response.status_code != HTTPStatus.FORBIDDEN or "CSRF" not in response.text:
+            return
+        client = str(uuid4())
+        answer = yield httpx.Request("GET", self._token_url, params={"client": client}, headers=self._headers)
+        if answer.is_success:
+            self._headers |= {"Prefect-Csrf-Token": answer.json()["token"], "Prefect-Csrf-Client": client}
+            request.headers.update(self._headers)
+        yield request
 
 
-def demands_token(response: httpx.Response) -> bool:
-    """Return True if the server refuses a write because it has no valid token."""
-    return response.status_code == HTTPStatus.FORBIDDEN and "CSRF" in response.text
-
-
-def token_params() -> Mapping[str, str]:
-    """Return the parameters of a GET of `PATH` that asks for a token."""
-    return {"client": str(uuid4())}
-
-
-def token_headers(answer: httpx.Response) -> Mapping[str, str]:
-    """Return the headers that each later request has to bear, from the answer with the token; empty if it has none."""
-    if not answer.is_success:
-        return {}
-    client = answer.request.url.params["client"]
-    return {"Prefect-Csrf-Token": answer.json()["token"], "Prefect-Csrf-Client": client}
+def _encoded(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

@@ -48,7 +48,7 @@ from assetflow.prefect_io.names import (
     alias_resource_id,
     artifact_key,
 )
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 
 # Prefect answers 204 to a larger event, but does not store it.
 MAX_EVENT_BYTES = 1_400_000

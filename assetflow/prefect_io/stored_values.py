@@ -8,8 +8,7 @@ from typing import cast
 from assetflow.errors import PrefectNotFound, PrefectUnreachable
 from assetflow.prefect_io.answers import unreadable
 from assetflow.prefect_io.names import LEDGER_VARIABLE
-from assetflow.prefect_io.rest import PrefectApi
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import PrefectApi, TaskApi
 
 BY_NAME = f"/variables/name/{LEDGER_VARIABLE}"
 SECONDS_TO_ANSWER = 1.0

@@ -23,7 +23,7 @@ from prefect.context import TaskRunContext
 
 from assetflow.errors import AssetflowError, SparkStopped
 from assetflow.prefect_io.internals import flow_run_contexts
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 from assetflow.spark.causes import reason_of
 
 if TYPE_CHECKING:

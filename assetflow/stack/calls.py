@@ -53,7 +53,7 @@ class PrefectCalls:
 
     def __init__(self, api_url: str, *, patience: float = PATIENCE_SECONDS) -> None:
         # Import Prefect's client only here: that takes a second, and `--help` does not need it.
-        from assetflow.prefect_io.task_api import TaskApi
+        from assetflow.prefect_io.rest import TaskApi
 
         self._api = TaskApi(api_url, timeout=SECONDS_TO_ANSWER, patience=patience)
 

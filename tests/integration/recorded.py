@@ -13,7 +13,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent
 from assetflow.prefect_io.names import UPDATE_ARTIFACT
 from assetflow.prefect_io.recordings import recording_from_artifact
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 
 
 def fresh(name: str = "asset") -> Asset:

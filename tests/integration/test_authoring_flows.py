@@ -37,7 +37,7 @@ from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.core.wire.events import event_to_json
 from assetflow.core.wire.run_context import RunContext, run_context_to_json
 from assetflow.ledger import Ledger
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 from assetflow.timetables import CronTriggerTimetable
 from tests.authoring.events import event
 from tests.environment.prefect_server import PrefectServer

@@ -16,8 +16,8 @@ from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.read.events import DECIDED_UNTIL, only_here
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.recordings import recording_from_artifact
+from assetflow.prefect_io.rest import TaskApi
 from assetflow.prefect_io.stored_values import BY_NAME, TAKEN_OVER, deciding_ledger
-from assetflow.prefect_io.task_api import TaskApi
 from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import ORDERS, deploy
 from tests.environment.prefect_settings import prefect_at

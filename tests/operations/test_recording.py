@@ -19,7 +19,7 @@ from assetflow.errors import AssetflowError
 from assetflow.ledger import Ledger
 from assetflow.operations.installation import Installation
 from assetflow.operations.recording import record, record_here, through_prefect
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 from tests.cli.conftest import Call
 from tests.cli.shop import NOON, ORDERS, deploy
 from tests.web.conftest import Site

@@ -13,8 +13,7 @@ import respx
 
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable
 from assetflow.prefect_io import rest
-from assetflow.prefect_io.rest import patiently, prefect_api
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi, patiently, prefect_api
 from tests.environment.prefect_settings import prefect_at
 
 URL = "http://prefect.test/api"

@@ -21,8 +21,7 @@ from assetflow.errors import ApiRefused, AssetflowError, PrefectUnreachable
 from assetflow.evaluator.process.status import installation_status
 from assetflow.ledger import Ledger, Reader
 from assetflow.prefect_io.connection import user_of
-from assetflow.prefect_io.rest import check_address, prefect_api
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi, check_address, prefect_api
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.web.pages import PrefectLinks
 

@@ -11,7 +11,7 @@ import respx
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_KEY, PREFECT_API_URL, temporary_settings
 
 from assetflow.errors import AssetflowError, PrefectUnreachable
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 
 URL = "http://prefect.test/api"
 

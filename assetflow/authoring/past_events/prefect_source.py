@@ -23,7 +23,7 @@ from assetflow.core.wire.fields import Json
 from assetflow.errors import ApiRefused, AssetflowError
 from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED, UPDATE_ARTIFACT
 from assetflow.prefect_io.recordings import recording_from_artifact, recording_from_prefect_event
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 
 ARTIFACT_PAGE = 200
 EVENT_PAGE = 50

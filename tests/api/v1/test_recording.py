@@ -10,7 +10,7 @@ from httpx import Client
 
 from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
-from assetflow.prefect_io.task_api import TaskApi
+from assetflow.prefect_io.rest import TaskApi
 from tests.api.conftest import MakeApi
 from tests.cli.shop import CUSTOMERS, ORDERS, deploy
 
