@@ -16,7 +16,6 @@ from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 from assetflow import (
     Asset,
     Eager,
-    OnMissing,
     Skip,
     asset,
     flow,
@@ -26,7 +25,6 @@ from assetflow import (
     task,
 )
 from assetflow.errors import InvalidCall, InvalidEvent
-from assetflow.partitions import StartOfDayMapper
 from assetflow.prefect_io.names import artifact_key
 from assetflow.testing import Harness, harness
 from tests.environment.prefect_server import PrefectServer
@@ -34,7 +32,6 @@ from tests.environment.prefect_server import PrefectServer
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 RAW, LEFT, RIGHT, BOARD = (Asset(f"s3://eager/{name}") for name in ("raw", "left", "right", "board"))
-HITS, DAY, ONCE, COUNTRIES = (Asset(f"s3://eager/{name}") for name in ("hits", "day", "once", "countries"))
 
 
 @task(inlets=[RAW], outlets=[LEFT])
@@ -62,34 +59,6 @@ def right() -> None:
 @flow(schedule=Eager())
 def board() -> None:
     make_board()
-
-
-@task(inlets=[HITS], outlets=[DAY])
-def make_day() -> None: ...
-
-
-@flow(schedule=Eager(default_partition_mapper=StartOfDayMapper()))
-def day(partition_key: str | None = None) -> None:  # noqa: ARG001
-    make_day()
-
-
-@task(inlets=[RAW], outlets=[ONCE])
-def make_once() -> None: ...
-
-
-@flow(schedule=OnMissing())
-def once() -> None:
-    make_once()
-
-
-@task(inlets=[RAW], outlets=[COUNTRIES])
-def make_countries() -> None:
-    outlet_events[COUNTRIES].add_partitions(["de", "fr"])
-
-
-@flow(schedule=OnMissing())
-def countries() -> None:
-    make_countries()
 
 
 @flow(schedule=Eager(RAW))
@@ -127,23 +96,6 @@ def test_a_diamond_is_built_once_for_each_update(h: Harness) -> None:
         assert [len(h.runs(each)) for each in (left, right, board)] == [number] * 3
 
 
-def test_a_failed_run_is_not_repeated_for_the_same_data(h: Harness) -> None:
-    h.deploy(fails)
-    h.emit(RAW)
-    assert states(h.settle(), fails) == [(None, "Failed")]
-    h.emit(RAW)
-    assert states(h.settle(), fails) == [(None, "Failed")] * 2
-
-
-def test_8_5_what_a_flow_without_partitions_makes_in_keys_is_there(h: Harness) -> None:
-    h.deploy(countries)
-    for _ in range(2):
-        h.emit(RAW)
-        h.settle()
-    assert states(h, countries) == [(None, "Completed")]
-    assert h.plan(countries).targets[0].verdict == "ignored"
-
-
 def test_a_test_can_ask_for_status_and_plan(h: Harness) -> None:
     h.deploy(left)
     h.deploy(fails)
@@ -167,22 +119,6 @@ def test_8_7_a_test_can_let_a_flow_try_again(h: Harness) -> None:
         h.retry(fails, "a")
     with pytest.raises(InvalidCall, match="needs an asset"):
         h.status(None, "a")  # type: ignore[call-overload]
-
-
-def test_each_key_is_built_for_its_own_updates(h: Harness) -> None:
-    h.deploy(day)
-    for key in ("2026-01-01T01:00:00", "2026-01-02T01:00:00", "2026-01-01T02:00:00"):
-        h.emit(HITS, partition_key=key)
-        h.settle()
-    done = "Completed"
-    assert states(h, day) == [("2026-01-01", done), ("2026-01-02", done), ("2026-01-01", done)]
-
-
-def test_what_was_made_once_is_not_made_again(h: Harness) -> None:
-    h.deploy(once)
-    for _ in range(2):
-        h.emit(RAW)
-        assert len(h.settle().runs(once)) == 1
 
 
 def test_a_new_code_version_is_built_when_it_is_deployed(h: Harness) -> None:

@@ -79,16 +79,6 @@ def test_the_page_of_the_run_says_why(here: Installation) -> None:
     ]
 
 
-def test_and_waits_for_both_and_hands_over_all(here: Installation) -> None:
-    a, b = here.uri("a"), here.uri("b")
-    deployment = here.deploy("both", Asset(a) & Asset(b))
-    here.wait_for_consumers()
-    for uri in (a, a, b):
-        here.update(uri)
-    run = here.run_of(deployment)
-    assert [event["uri"] for event in events_of(run)] == [a, a, b]
-
-
 def test_or_in_one_recording_is_one_run(here: Installation) -> None:
     a, b = here.uri("a"), here.uri("b")
     deployment = here.deploy("either", Asset(a) | Asset(b))
@@ -120,25 +110,6 @@ def test_what_the_websocket_did_not_tell_is_found_in_the_artifacts(here: Install
     here.wait_for_consumers()
     here.task_recorded(recording(here.uri("a")), events=False)
     assert events_of(here.run_of(deployment))
-
-
-def test_with_coalesce_updates_during_a_run_become_one_more(here: Installation) -> None:
-    deployment = here.deploy("coalesce", Asset(here.uri("a")), coalesce=True)
-    here.wait_for_consumers()
-    here.update(here.uri("a"))
-    first = here.run_of(deployment)
-    here.update(here.uri("a"))
-    here.update(here.uri("a"))
-    with here.reader() as ledger:
-        consumer = ledger.consumers.named(here.deployments[deployment])
-        assert consumer is not None
-        here.until(lambda: len(ledger.queues.events(consumer.consumer.id)) == 2)
-    assert len(here.runs(deployment)) == 1
-    state = {"state": {"type": "COMPLETED", "name": "Completed"}, "force": True}
-    here.post(f"/flow_runs/{first['id']}/set_state", state)
-    here.until(lambda: len(here.runs(deployment)) == 2)
-    (second,) = [run for run in here.runs(deployment) if run["id"] != first["id"]]
-    assert len(events_of(second)) == 2
 
 
 def test_bad_events_are_kept_with_the_reason(here: Installation) -> None:

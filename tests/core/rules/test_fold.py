@@ -17,21 +17,15 @@ from assetflow.core.partitions import (
 )
 from assetflow.core.rules.fold import pass_over, record
 from assetflow.core.rules.registry import pass_over_consumer, switch
-from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Recording
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
-from tests.core.world import NOW, A, B, C, World, event, new_id, uris
+from tests.core.world import NOW, A, B, World, event, new_id
 
 
 @pytest.fixture
 def world() -> World:
     return World()
-
-
-def test_rule_1_1_names_do_not_matter_for_identity(world: World) -> None:
-    world.consumer("c", Asset("s3://b/a", name="orders"))
-
-    assert len(world.happens(Asset("s3://b/a/", name="other"))) == 1
 
 
 def test_rule_1_2_first_uri_keeps_a_name_and_the_event_is_made(world: World) -> None:
@@ -42,23 +36,6 @@ def test_rule_1_2_first_uri_keeps_a_name_and_the_event_is_made(world: World) -> 
     assert len(recorded.events) == 1
     assert "orders" in recorded.warnings[0]
     assert world.state.names.owner_of("orders") == "s3://b/a"
-
-
-def test_rule_1_6_reference_is_resolved_when_evaluated(world: World) -> None:
-    world.consumer("c", Asset.ref(name="orders"))
-
-    assert world.happens(A) == []
-    assert len(world.happens(Asset("s3://b/a", name="orders"))) == 1
-
-
-def test_rule_2_2_same_id_twice_is_one_event(world: World) -> None:
-    consumer = world.consumer("c", A & B)
-    same = event(A)
-
-    world.happens(same)
-    world.happens(same)
-
-    assert world.statuses(consumer) == ["queued"]
 
 
 def test_rule_2_2_another_content_under_a_known_id_is_told(world: World) -> None:
@@ -98,35 +75,6 @@ def test_rule_2_4_an_unknown_asset_is_told(world: World) -> None:
     assert record(world.state, world.recording(event(A)), NOW).new_assets == []
 
 
-def test_rule_3_2_alias_gets_later_events_of_a_linked_asset(world: World) -> None:
-    world.consumer("c", AssetAlias("x"))
-
-    assert world.happens(A) == []
-    assert len(world.happens(event(A, aliases=("x",)))) == 1
-    assert len(world.happens(A)) == 1
-
-
-def test_rule_3_3_keys_and_kinds(world: World) -> None:
-    plain = world.consumer("plain", A)
-    partitioned = world.consumer("partitioned", PartitionedAssetTimetable(assets=A))
-
-    world.queue(event(A, partition_key="k"))
-    world.queue(event(A))
-
-    assert world.statuses(plain) == ["not_for_consumer", "queued"]
-    assert world.statuses(partitioned) == ["queued", "not_for_consumer"]
-
-
-def test_rule_3_4_paused_consumer_drops_or_keeps(world: World) -> None:
-    drops = world.consumer("drops", A, paused=True)
-    keeps = world.consumer("keeps", A, paused=True, while_paused="keep")
-
-    assert world.happens(A) == []
-    assert world.statuses(drops) == ["dropped"]
-    assert world.statuses(keeps) == ["queued"]
-    assert len(pass_over_consumer(world.state, switch(world.state, keeps, paused=False), NOW)) == 1
-
-
 def test_rule_3_4_held_deployment_queues_and_waits(world: World) -> None:
     consumer = world.consumer("c", A, held=True)
 
@@ -148,57 +96,6 @@ def test_rule_3_5_first_reason_counts_key_before_pause_before_mapping(world: Wor
     assert "mars" in world.state.receipts.of(running.id, 2)[0].error
 
 
-def test_rule_3_5_event_that_nobody_wants(world: World) -> None:
-    world.queue(A)
-
-    assert world.statuses(None) == ["no_consumer"]
-
-
-def test_rule_3_6_new_consumer_starts_empty(world: World) -> None:
-    world.queue(A)
-
-    consumer = world.consumer("c", A & B)
-
-    assert world.happens(B) == []
-    assert [e.uri for e in world.state.queues.queued(consumer.id, None)] == [B.uri]
-
-
-def test_rule_4_1_one_event_satisfies_several_leaves(world: World) -> None:
-    world.consumer("c", [A, Asset.ref(uri="s3://b/a"), A])
-
-    assert len(world.happens(A)) == 1
-
-
-@pytest.mark.parametrize("schedule", [[], None])
-def test_rule_4_1_nothing_never_runs(world: World, schedule: object) -> None:
-    consumer = world.consumer("c", schedule)
-
-    assert world.happens(A) == []
-    assert pass_over_consumer(world.state, consumer, NOW) == []
-
-
-def test_rule_4_1_link_by_an_event_that_is_not_for_the_consumer_counts(world: World) -> None:
-    world.consumer("c", A & AssetAlias("x"))
-
-    assert world.happens(A) == []
-    assert len(world.happens(event(A, partition_key="k", aliases=("x",)))) == 1
-
-
-def test_rule_4_2_a_decision_consumes_all_oldest_first(world: World) -> None:
-    world.consumer("c", A | (B & C))
-
-    world.queue(B, B)
-
-    assert [uris(decision) for decision in world.happens(A)] == [[B.uri, B.uri, A.uri]]
-    assert world.happens(C) == []
-
-
-def test_rule_4_3_one_pass_for_one_recording(world: World) -> None:
-    world.consumer("c", A | B)
-
-    assert [uris(decision) for decision in world.happens(A, B)] == [[A.uri, B.uri]]
-
-
 def test_rule_4_6_a_rebuilt_ledger_decides_the_same() -> None:
     first, second = World(), World()
     for each in (first, second):
@@ -206,15 +103,6 @@ def test_rule_4_6_a_rebuilt_ledger_decides_the_same() -> None:
     same = event(A)
 
     assert first.happens(same)[0].id == second.happens(same)[0].id
-
-
-def test_rule_4_7_coalesce_waits_for_the_end_of_the_run(world: World) -> None:
-    consumer = world.consumer("c", A, coalesce=True)
-
-    assert len(world.happens(A)) == 1
-    assert world.happens(A) == world.happens(A) == []
-    world.state.decisions.end_runs(consumer.id)
-    assert [len(d.events) for d in pass_over_consumer(world.state, consumer, NOW)] == [2]
 
 
 def test_rule_5_2_rollup_waits_for_its_window(world: World) -> None:

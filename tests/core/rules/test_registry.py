@@ -9,7 +9,6 @@ from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.registry import (
     change,
     pass_over_consumer,
-    remove,
     remove_queued,
     switch,
     touch_ended,
@@ -54,16 +53,6 @@ def test_rule_1_2_a_named_asset_leaves_its_uri_free_as_a_name(world: World) -> N
     assert world.state.names.owner_of("x") == "s3://b/b"
 
 
-def test_rule_3_6_removal_supersedes(world: World) -> None:
-    consumer = world.consumer("c", A & B)
-    world.queue(A)
-
-    remove(world.state, consumer)
-
-    assert world.statuses(consumer) == ["superseded"]
-    assert world.happens(B) == []
-
-
 def test_rule_3_7_operator_removes_by_asset_and_says_why(world: World) -> None:
     consumer = world.consumer("c", A & B & C)
     world.queue(A, B)
@@ -75,16 +64,6 @@ def test_rule_3_7_operator_removes_by_asset_and_says_why(world: World) -> None:
     assert world.statuses(consumer) == ["removed", "queued"]
 
 
-def test_rule_4_4_changed_schedule_keeps_what_still_matches(world: World) -> None:
-    consumer = world.consumer("c", A & B & C)
-    world.queue(A, B)
-
-    changed = change(world.state, consumer, options(A | C))
-
-    assert world.statuses(consumer) == ["queued", "superseded"]
-    assert len(pass_over_consumer(world.state, changed, NOW)) == 1
-
-
 def test_rule_4_4_invalid_schedule_changes_nothing(world: World) -> None:
     consumer = world.consumer("c", Asset("s3://b/a", name="n") & B)
     world.queue(A)
@@ -94,12 +73,6 @@ def test_rule_4_4_invalid_schedule_changes_nothing(world: World) -> None:
 
     assert world.statuses(consumer) == ["queued"]
     assert len(world.happens(B)) == 1
-
-
-def test_rule_4_4_pause_survives(world: World) -> None:
-    consumer = switch(world.state, world.consumer("c", A), paused=True)
-
-    assert change(world.state, consumer, options(B)).paused
 
 
 def test_rule_4_3_a_name_that_becomes_known_is_a_reason_for_a_pass(world: World) -> None:

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4, uuid5
 import pytest
 
 from assetflow.core.freshness.records import RunState
-from assetflow.core.partitions import IdentityMapper, PartitionMapper, StartOfDayMapper
+from assetflow.core.partitions import IdentityMapper, PartitionMapper
 from assetflow.core.rules.runs import run_name
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Decision
@@ -171,16 +171,6 @@ def test_a_run_that_read_the_update_is_not_repeated(place: Place) -> None:
     assert not place.end(first)
 
 
-def test_a_diamond_runs_once_below(place: Place) -> None:
-    place.deploy("board", kept([LEFT, RIGHT], [BOARD]))
-    place.deploy("left", kept([RAW], [LEFT]))
-    place.deploy("right", kept([RAW], [RIGHT]))
-    left, right = place.update(RAW)
-    assert place.names([left, right]) == ["left", "right"]
-    assert not place.run("left", left, LEFT)
-    assert place.names(place.run("right", right, RIGHT)) == ["board"]
-
-
 def test_a_failed_run_is_tried_again_when_its_time_has_come(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE], retries=1, retry_delay=timedelta(minutes=5)))
     first = only(place.update(RAW))
@@ -237,22 +227,6 @@ def test_a_recording_of_a_ledger_without_eager_flows_writes_no_versions(place: P
     with place.ledger.writes() as connection:
         for table in ("item_version", "item", "data_flow", "target", "kept_run"):
             assert not connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar(), table
-
-
-def test_keys_are_kept_up_to_date_one_by_one(place: Place) -> None:
-    place.deploy("day", kept([RAW], [CORE], mapper=StartOfDayMapper()))
-    first = only(place.update(RAW, "2026-01-01T01:00:00"))
-    assert first.target_key == "2026-01-01"
-    assert not place.update(RAW, "2026-01-01T02:00:00")
-    assert place.names(place.update(RAW, "2026-01-02T01:00:00")) == ["day 2026-01-02"]
-    assert place.names(place.run("day", first, CORE)) == ["day 2026-01-01"]
-
-
-def test_keys_below_follow_keys_above(place: Place) -> None:
-    place.deploy("day", kept([RAW], [CORE], mapper=StartOfDayMapper()))
-    place.deploy("board", kept([CORE], [BOARD], mapper=IdentityMapper()))
-    decision = only(place.update(RAW, "2026-01-01T01:00:00"))
-    assert place.names(place.run("day", decision, CORE)) == ["board 2026-01-01"]
 
 
 def test_a_parent_on_an_event_schedule_is_waited_for(place: Place) -> None:

@@ -65,25 +65,6 @@ def test_8_14_a_lazy_flow_runs_at_its_first_data_and_then_when_its_policy_is_due
     assert found.record.state == "pass"
 
 
-def test_8_14_nothing_new_means_no_run(place: Place) -> None:
-    place.deploy("core", lazy([RAW], [BOARD]))
-    place.run("core", only(place.update(RAW)), BOARD)
-    assert not passes(place, place.now + 3 * HOUR)
-
-
-def test_8_14_a_policy_pulls_what_is_above_its_maker(place: Place) -> None:
-    place.deploy("core", lazy([RAW], [CORE]))
-    place.deploy("report", lazy([CORE], [BOARD]))
-    core = only(place.update(RAW))
-    report = only(place.run("core", core, CORE))
-    assert place.names([core, report]) == ["core", "report"]
-    place.run("report", report, BOARD)
-    place.update(RAW)
-    again = only(passes(place, place.now + HOUR))
-    assert place.names([again]) == ["core"]
-    assert place.names(place.run("core", again, CORE)) == ["report"]
-
-
 def test_8_16_a_plan_says_when_a_lazy_flow_is_looked_at(place: Place) -> None:
     place.deploy("core", lazy([RAW], [CORE]))
     place.deploy("report", lazy([CORE], [BOARD]))
@@ -96,12 +77,6 @@ def test_8_16_a_plan_says_when_a_lazy_flow_is_looked_at(place: Place) -> None:
     assert target.look is not None
     assert target.looked_at != "when a policy is due"
     assert only(passes(place, place.now + HOUR)).made - target.look < timedelta(minutes=1)
-
-
-def test_8_14_a_lazy_flow_that_no_policy_pulls_never_runs(place: Place) -> None:
-    place.deploy("core", lazy([RAW], [CORE]))
-    assert not place.update(RAW)
-    assert not passes(place, place.now + 3 * HOUR)
 
 
 def test_8_7_a_failed_run_is_repeated_once_after_the_delay(place: Place) -> None:

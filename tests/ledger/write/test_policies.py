@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.freshness_policy import FreshnessPolicy
@@ -91,15 +90,6 @@ def test_8_13_what_failed_while_nobody_observed_is_told_although_an_observation_
     assert told(place) == [("warn", last + HOUR / 2), ("fail", last + HOUR), ("pass", again)]
 
 
-def test_8_13_what_was_observed_in_time_did_not_fail(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE], on=()))
-    place.run("core", only(place.update(RAW, version="1")), CORE)
-    for _ in range(20):
-        observed(place, timedelta(minutes=15))
-    passes(place)
-    assert told(place) == []
-
-
 def test_8_13_pass_is_told_after_fail_only_and_each_state_once(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE], on=()))
     decision = only(place.update(RAW))
@@ -148,13 +138,6 @@ def test_8_12_a_policy_on_a_source_asks_for_deliveries(place: Place) -> None:
     again = place.now
     passes(place)
     assert told(place) == [("fail", delivered + HOUR), ("pass", again)]
-
-
-def test_8_13_what_was_never_made_fails_when_the_policy_is_old_enough(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    deployed = place.now
-    passes(place, 2 * HOUR)
-    assert told(place) == [("fail", deployed + HOUR)]
 
 
 def test_8_13_with_a_deadline_the_state_is_that_of_the_last_one(place: Place) -> None:
@@ -216,16 +199,6 @@ def test_without_policies_nothing_is_written(place: Place) -> None:
     with place.ledger.reads() as connection:
         for table in ("policy", "policy_touch", "policy_change"):
             assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one() == 0
-
-
-def test_a_policy_alone_makes_nothing_run(place: Place) -> None:
-    hourly = Schedule(timetable=CronTriggerTimetable("0 * * * *"))
-    place.deploy("core", FlowDeclaration(ConsumerOptions(hourly), (CORE,), (RAW,)))
-    assert place.update(RAW) == []
-    passes(place, 2 * HOUR)
-    assert [state for state, _ in told(place)] == ["fail"]
-    place.ledger.writer.consumers.remove(place.consumers["core"].id, place.later())
-    assert place.ledger.reader.policies.all() == []
 
 
 def test_8_11_a_flow_without_a_schedule_has_its_policies_judged(place: Place) -> None:
