@@ -84,13 +84,18 @@ class _Numbers(Collector):
         waiting = GaugeMetricFamily("assetflow_watcher_waiting", "What waits at the watcher's source.", labels=label)
         updates = CounterMetricFamily("assetflow_watcher_updates", "Updates that the watcher made.", labels=label)
         refused = CounterMetricFamily("assetflow_watcher_refused", "What the watcher refused.", labels=label)
+        seen = GaugeMetricFamily(
+            "assetflow_watcher_last_update_timestamp_seconds", "When it recorded its last update.", labels=label
+        )
         for each in self.watchers:
+            if each.last_update is not None:
+                seen.add_metric([each.name], each.last_update.timestamp())
             failing.add_metric([each.name], each.shown_state == "failing")
             updates.add_metric([each.name], each.updates)
             refused.add_metric([each.name], each.refused)
             if each.lag is not None:
                 waiting.add_metric([each.name], each.lag)
-        yield from (failing, waiting, updates, refused)
+        yield from (failing, waiting, updates, refused, seen)
 
     def _freshness(self) -> Iterator[Metric]:
         state = GaugeMetricFamily(
@@ -99,11 +104,13 @@ class _Numbers(Collector):
             labels=["asset", "state"],
         )
         lag = GaugeMetricFamily("assetflow_asset_lag_seconds", "Age of the asset's data.", labels=["asset"])
+        most = GaugeMetricFamily("assetflow_asset_maximum_lag_seconds", "How old it may be.", labels=["asset"])
         for each in self.policies:
             state.add_metric([each.uri, each.record.state], 1)
+            most.add_metric([each.uri], each.record.policy.maximum_lag.total_seconds())
             if (age := each.lag(self.condition.now)) is not None:
                 lag.add_metric([each.uri], age.total_seconds())
-        yield from (state, lag)
+        yield from (state, lag, most)
 
     def _oldest(self) -> float:
         return self._age(self.condition.oldest_waiting)

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import re
+import shutil
+import subprocess
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 import httpx
 import pytest
+import yaml
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -90,6 +96,7 @@ def test_assets_with_a_policy_have_their_state_and_the_age_of_their_data(make_ap
     found = make_api(now=lambda: now).get("/metrics").text
 
     assert f'assetflow_asset_freshness{{asset="{ORDERS.uri}",state="fail"}} 1.0' in found
+    assert f'assetflow_asset_maximum_lag_seconds{{asset="{ORDERS.uri}"}} 1800.0' in found
     assert f'assetflow_asset_lag_seconds{{asset="{ORDERS.uri}"}} ' in found
 
 
@@ -106,6 +113,7 @@ def test_watchers_are_counted_and_those_that_fail_stand_out(api: Api, ledger: Le
     assert numbers["assetflow_watchers_up", ""] == 1
     assert [numbers["assetflow_watcher_failing", name] for name in ("landing", "other")] == [1, 0]
     assert numbers["assetflow_watcher_waiting", "other"] == 7
+    assert ("assetflow_watcher_last_update_timestamp_seconds", "other") not in numbers
     assert ("assetflow_watcher_waiting", "landing") not in numbers
     assert numbers["assetflow_watcher_updates_total", "landing"] == 0
 
@@ -131,3 +139,22 @@ def check_access(api: Api) -> None:
     shown = {"authorization": "Bearer secret"}
     assert api.get("/metrics", headers=shown).status_code == 200
     assert api.get("/ready", headers=shown).json() == api.get("/api/v1/ready", headers=shown).json()
+
+
+MONITORING = Path(__file__).parents[2] / "deployments" / "monitoring"
+BOARD = json.loads((MONITORING / "board.json").read_text())
+RULES = yaml.safe_load((MONITORING / "alerts.yaml").read_text())["groups"][0]["rules"]
+QUERIES = [each["expr"] for each in RULES] + [each["expr"] for panel in BOARD["panels"] for each in panel["targets"]]
+
+
+def test_alerts_and_the_board_ask_for_metrics_that_there_are() -> None:
+    page = (MONITORING.parents[1] / "docs" / "production.md").read_text()
+    asked = {name.removesuffix("_bucket") for query in QUERIES for name in re.findall(r"assetflow_\w+", query)}
+    assert asked <= set(re.findall(r"`(assetflow_\w+)", page))
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool, of Debian's package prometheus")
+@pytest.mark.parametrize("call", [("check", "rules", "alerts.yaml"), ("test", "rules", "alerts_test.yaml")])
+def test_prometheus_takes_the_rules(call: tuple[str, ...]) -> None:
+    done = subprocess.run(["promtool", *call], cwd=MONITORING, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

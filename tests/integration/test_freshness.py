@@ -32,7 +32,7 @@ RAW = Asset("s3://fresh/raw")
 BOARD = Asset("s3://fresh/board", freshness=FreshnessPolicy(HOUR, warn_after=HOUR / 2))
 # The server of all tests keeps the events of the others: this asset has one test.
 TOLD = Asset("s3://fresh/told", freshness=FreshnessPolicy(HOUR, warn_after=HOUR / 2))
-ALERT = Path(__file__).parents[2] / "deployments" / "freshness-alert.yaml"
+ALERT = Path(__file__).parents[2] / "deployments" / "monitoring" / "freshness-alert.yaml"
 
 
 @task(inlets=[RAW], outlets=[BOARD])

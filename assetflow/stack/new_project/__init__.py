@@ -54,13 +54,16 @@ def begin_project(folder: Path) -> Iterator[str]:
 def write_deployment(folder: Path, target: Target) -> Iterator[str]:
     """Write the files that run assetflow elsewhere to `deployments/` in a folder, and name each that was written.
 
+    Alert rules and a board come with both targets.
+
     Parameters:
         target: `one-machine` for systemd units, or `replicas` for several servers on Postgres and Redis, as a Compose
             file and as settings.
     """
-    source = _TEMPLATES / "deploy" / target
-    for place in sorted(each for each in source.rglob("*") if each.is_file()):
-        name = Path("deployments", target, place.relative_to(source))
+    source = _TEMPLATES / "deploy"
+    places = (each for wanted in (target, "monitoring") for each in (source / wanted).rglob("*"))
+    for place in sorted(each for each in places if each.is_file()):
+        name = Path("deployments", place.relative_to(source))
         if (folder / name).exists():
             yield f"kept {name}"
         else:
