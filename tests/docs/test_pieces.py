@@ -78,7 +78,6 @@ def states(h: Harness, consumer: Any) -> list[str]:
 
 @pytest.mark.spark
 @pytest.mark.prefect
-@pytest.mark.walk
 def test_the_readme(h: Harness, piece: Piece, tmp_path: Path, spark: SparkSession) -> None:
     page = piece("README.md", places=("s3://shop/", "/landing/"))
     (tmp_path / "landing").mkdir()

@@ -40,7 +40,6 @@ def test_simulated() -> None:
 
 
 @pytest.mark.prefect
-@pytest.mark.walk
 def test_live(h: Harness) -> None:
     h.deploy(data_assets_consumer_orders)
     h.deploy(data_assets_consumer_combined)

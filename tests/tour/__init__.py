@@ -1,0 +1,1 @@
+"""Ten tests to read first: each shows something that the README promises."""
