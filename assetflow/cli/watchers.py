@@ -20,11 +20,13 @@ app = cyclopts.App(name="watchers", help="Watchers: queues and files that update
 
 @app.command
 @watchable
-def ls(*, json: bool = False) -> None:
+def ls(*, wide: bool = False, json: bool = False) -> None:
     """List the watchers: what each watches and updates, whether it works, its last update, and what waits.
 
     Parameters
     ----------
+    wide
+        Show all columns in full, however wide the terminal is.
     json
         Print one JSON document.
     """
@@ -35,8 +37,9 @@ def ls(*, json: bool = False) -> None:
         print_json([each.as_json() for each in listed])
         return
     now = datetime.now(UTC)
-    made = table("watcher", "watches", "updates", "state", "updates made", "last", "waiting")
-    show(rows(made, (_cells(each, now) for each in listed), empty=empty))
+    made = table("watcher", "watches", "asset", "state", "updates", "last", "waiting", right=("updates", "waiting"))
+    cells = (_cells(each, now) for each in listed)
+    show(rows(made, cells, empty=empty, spare=("updates", "waiting", "last", "watches"), wide=wide), wide=wide)
 
 
 @app.command

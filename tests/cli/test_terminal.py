@@ -9,11 +9,13 @@ from pathlib import Path
 
 import cyclopts
 import pytest
+from rich.text import Text
 
-from assetflow import Asset, Eager, FreshnessPolicy
+from assetflow import Asset, AssetWatcher, Eager, FreshnessPolicy
 from assetflow.cli.app import app
 from assetflow.core.values.timing import Deadline
 from assetflow.ledger import Ledger
+from assetflow.watchers import MessageQueueTrigger
 from tests.cli.conftest import Call
 from tests.cli.screen import screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
@@ -71,8 +73,18 @@ COMMANDS = [
 ]
 # They begin or wait for processes, read a project or ask Prefect for something, which tests of their own do.
 ELSEWHERE = {
-    *("consumers pause", "consumers resume", "consumers wait", "database prune", "demo", "dev", "evaluator start"),
-    *("init", "lint", "server start", "spark start", "spark stop", "watcher start", "watchers pause"),
+    *("consumers pause", "consumers prune", "consumers resume", "consumers wait", "database prune", "demo", "dev"),
+    *(
+        "diff",
+        "evaluator start",
+        "init",
+        "lint",
+        "server start",
+        "spark start",
+        "spark stop",
+        "watcher start",
+        "watchers pause",
+    ),
     "watchers resume",
 }
 
@@ -116,3 +128,14 @@ def test_a_command_is_drawn(full: str, call: Call, monkeypatch: pytest.MonkeyPat
     screen = screen_of(50, monkeypatch)
     answer = call(*line.replace(DECISION, full).replace("SCENARIO", str(scenario)).split())
     assert (answer.code in (0, 1), screen.getvalue().strip() != "") == (True, True), answer.err
+
+
+def test_a_list_of_watchers_fits_a_terminal(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    queue = MessageQueueTrigger("amqp://mq.internal", queue="orders")
+    watched = Asset("s3://shop/orders", watchers=[AssetWatcher("orders-queue", queue)])
+    deploy(ledger, "report/shop", watched)
+    screen = screen_of(80, monkeypatch)
+    call("watchers", "ls")
+    lines = Text.from_ansi(screen.getvalue()).plain.splitlines()
+    assert any("orders-queue" in line and "s3://shop/orders" in line and " new" in line for line in lines)
+    assert all(len(line) <= 80 for line in lines), lines
