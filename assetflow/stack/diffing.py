@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import cast
 from uuid import uuid4
 
-from assetflow.core.compare import Comparison, DeployedFlow, WantedFlow
+from assetflow.core.compare import Change, Comparison, DeployedFlow, WantedFlow
 from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.words import at
 from assetflow.core.wire.declarations import declaration_from_text, declaration_to_text
 from assetflow.core.wire.deployments import Deployed
-from assetflow.errors import InvalidFlow, InvalidProject
+from assetflow.errors import InvalidCall, InvalidFlow, InvalidProject
 from assetflow.evaluator.consumers.registry import left_behind
+from assetflow.evaluator.process.prune import CURSOR as PRUNED
 from assetflow.ledger.read.reader import Reader
 from assetflow.prefect_io.names import OFF_TAG
 from assetflow.stack.flow_files import declaration_of, imported, load
@@ -87,17 +89,53 @@ def of_files(places: Iterable[Path], deployed: Iterable[DeployedFlow]) -> Wanted
     return WantedFlows(flows, problems, are_all=False)
 
 
-def diff(reader: Reader, wanted: WantedFlows, deployed: Sequence[DeployedFlow], now: datetime) -> Comparison:
+def diff(
+    reader: Reader,
+    wanted: WantedFlows,
+    deployed: Sequence[DeployedFlow],
+    now: datetime,
+    since: datetime | None = None,
+) -> Comparison:
     """Return what a deploy of a project would change.
 
+    Parameters:
+        since: replay what was recorded since then.
+
     Raises:
+        InvalidCall: what was recorded then is not kept any more.
         LedgerError: the ledger cannot be read.
     """
+    if since is not None:
+        _check_kept(reader, since)
     names = {each.name for each in wanted.flows}
     keep = () if wanted.are_all else [each.name for each in deployed if each.name not in names]
     renamed = _renamed(deployed, wanted.flows, keep, now)
     found = reader.comparing.deploy(deployed, wanted.flows, now, renamed=renamed, keep=keep)
-    return replace(found, problems=tuple(wanted.problems))
+    found = replace(found, problems=tuple(wanted.problems))
+    if since is None:
+        return found
+    consumers, options = {each.name: each.consumer for each in deployed}, {each.name: each for each in wanted.flows}
+    changes = [
+        Change(
+            each.name,
+            consumers.get(each.was or each.name),
+            None if each.kind == "removed" else options[each.name].declaration.options,
+        )
+        for each in found.consumers
+        if each.kind != "refused"
+    ]
+    return replace(found, replayed=reader.comparing.replayed(changes, since, now))
+
+
+def _check_kept(reader: Reader, since: datetime) -> None:
+    pruned, floor = reader.cursor(PRUNED), reader.cursor("floor")
+    begins = next((datetime.fromisoformat(str(each)) for each in (pruned, floor) if each), reader.created)
+    if since < begins:
+        raise InvalidCall(
+            f"the ledger has what was recorded since {at(begins)}, and --replay begins at {at(since)}",
+            where="--replay",
+            fix="Give a shorter time",
+        )
 
 
 def left_over(reader: Reader, wanted: WantedFlows, now: datetime) -> dict[str, str]:
@@ -127,8 +165,8 @@ def _renamed(
     old = [(each.name, declaration_from_text(each.text)) for each in gone]
     groups = ((now, new), (now - timedelta(days=1), old))
     made = [
-        Deployed(uuid4(), name, uuid4(), at, "same", at, text=declaration_to_text(declared), declaration=declared)
-        for at, group in groups
+        Deployed(uuid4(), name, uuid4(), when, "same", when, text=declaration_to_text(declared), declaration=declared)
+        for when, group in groups
         for name, declared in group
     ]
     successors = {declaration_to_text(declared): name for name, declared in new}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,37 @@ def test_a_file_that_cannot_be_imported_is_named_and_the_rest_is_compared(projec
     first, second = found["problems"]
     assert "broken.py: cannot be imported: ModuleNotFoundError" in first
     assert second == "flows.py: there is no flow none in it"
+
+
+@pytest.fixture
+def long_ago(monkeypatch: pytest.MonkeyPatch, home: Path, ledger: Ledger) -> None:
+    """Let the ledger of the project have events of the last hours."""
+    monkeypatch.setattr("tests.cli.shop.NOON", datetime.now(UTC) - timedelta(hours=8))
+    for minute, asset in ((2, CUSTOMERS), (3, ORDERS), (4, CUSTOMERS)):
+        update(ledger, asset, minute)
+    ledger.writer.set_cursor("floor", (datetime.now(UTC) - timedelta(days=2)).isoformat())
+    assert home.exists()
+
+
+@pytest.mark.usefixtures("project", "long_ago")
+def test_a_replay_tells_of_runs_and_fails_on_fewer(call: Call) -> None:
+    answer = call("diff", "--replay", "1d", "--json", "--fail-on", "fewer-runs,lost-events")
+    report, gone = answer.json["replayed"]
+    assert (report["consumer"], report["before"], report["after"]) == ("report/shop", 2, 2)
+    assert (gone["before"], gone["after"], gone["first"]["what"]) == (2, 0, "gone")
+    assert answer.code == 1
+    assert "A run that would be new makes no updates here" in call("diff", "--replay", "1d").out
+    assert "**gone/shop** 0 runs instead of 2" in call("diff", "--replay", "1d", "--markdown").out
+    assert call("diff", "--replay", "1d", "--others-stay", "--fail-on", "fewer-runs").code == 0
+
+
+@pytest.mark.usefixtures("project", "long_ago")
+def test_a_replay_of_more_than_was_kept_says_from_when_it_is(call: Call) -> None:
+    answer = call("diff", "--replay", "7d")
+    assert (answer.code, answer.out) == (2, "")
+    assert "the ledger has what was recorded since" in answer.err
+    assert "only a replay tells of fewer runs" in call("diff", "--fail-on", "fewer-runs").err
+    assert "'all' is not a reason" in call("diff", "--fail-on", "all").err
 
 
 def test_a_folder_without_a_project_is_refused(project: Path, call: Call) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Literal
 
 from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.values.words import count, some
+from assetflow.core.values.words import at, count, iso, some
+
+# What every replay has to say about itself.
+LIMITS = "A run that would be new makes no updates here, and one that would be gone still has its own."
 
 ChangeKind = Literal["added", "changed", "removed", "renamed", "refused"]
 
@@ -105,12 +109,86 @@ class LostAsset:
 
 
 @dataclass(frozen=True)
+class RunDiffers:
+    """The first run in which two versions of a consumer differ.
+
+    Attributes:
+        what: the run would be gone, it would be new, or it would take other updates.
+        words: why, as a clause.
+    """
+
+    at: datetime
+    target_key: str | None
+    what: Literal["gone", "new", "other"]
+    words: str
+
+    def as_json(self) -> dict[str, object]:
+        return {"at": iso(self.at), "target_key": self.target_key, "what": self.what, "words": self.words}
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A consumer that differs, over what was recorded.
+
+    Attributes:
+        since: from when on; `after_deploy` if that is its last deploy, and not the beginning that was asked for.
+        before, after: how many runs it would have had as it is, and as it would be.
+        missed_before, missed_after: how many deadlines it would have missed.
+        first: the first run that differs; `None` if none does.
+        note: why it is not replayed; empty if it is.
+    """
+
+    name: str
+    since: datetime
+    before: int = 0
+    after: int = 0
+    missed_before: int = 0
+    missed_after: int = 0
+    first: RunDiffers | None = None
+    note: str = ""
+    after_deploy: bool = False
+
+    @property
+    def words(self) -> str:
+        """The numbers and the first difference, in a sentence."""
+        if self.note:
+            return f"{self.note}."
+        runs = f"{count(self.after, 'run')} instead of {self.before}" if self.after != self.before else ""
+        runs = runs or f"{count(self.after, 'run')}, as before"
+        runs += f" (since its last deploy at {at(self.since)})" if self.after_deploy else ""
+        missed = ""
+        if self.missed_before or self.missed_after:
+            missed = f", {count(self.missed_after, 'deadline')} missed instead of {self.missed_before}"
+        if self.first is None:
+            return f"{runs}{missed}{'' if self.before != self.after else '; no run differs'}."
+        key = "" if self.first.target_key is None else f" [{self.first.target_key}]"
+        how = {"gone": "would not have run", "new": "would have run", "other": "would have run with other updates"}
+        why = f": {self.first.words}" if self.first.words else ""
+        return f"{runs}{missed}; at {at(self.first.at)} it{key} {how[self.first.what]}{why}."
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "consumer": self.name,
+            "since": iso(self.since),
+            "after_deploy": self.after_deploy,
+            "before": self.before,
+            "after": self.after,
+            "missed_before": self.missed_before,
+            "missed_after": self.missed_after,
+            "first": None if self.first is None else self.first.as_json(),
+            "note": self.note or None,
+            "words": self.words,
+        }
+
+
+@dataclass(frozen=True)
 class Comparison:
     """What a deploy would change.
 
     Attributes:
         unchanged: how many consumers stay as they are.
         problems: what could not be looked at, in sentences.
+        replayed: the consumers that differ, over what was recorded; `None` without a replay.
     """
 
     consumers: Sequence[ConsumerChange] = ()
@@ -118,6 +196,7 @@ class Comparison:
     assets: Sequence[LostAsset] = ()
     unchanged: int = 0
     problems: Sequence[str] = ()
+    replayed: Sequence[Replayed] | None = None
 
     @property
     def changes_something(self) -> bool:
@@ -128,6 +207,11 @@ class Comparison:
         """How many queued events would be lost."""
         return sum(sum(each.superseded.values()) for each in self.consumers)
 
+    @property
+    def has_fewer_runs(self) -> bool:
+        """True if a consumer would have had fewer runs over what was recorded."""
+        return any(each.after < each.before for each in self.replayed or ())
+
     def as_json(self) -> dict[str, object]:
         return {
             "consumers": [each.as_json() for each in self.consumers],
@@ -135,6 +219,7 @@ class Comparison:
             "assets": [each.as_json() for each in self.assets],
             "unchanged": self.unchanged,
             "problems": list(self.problems),
+            "replayed": None if self.replayed is None else [each.as_json() for each in self.replayed],
         }
 
 

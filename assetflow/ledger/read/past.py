@@ -16,6 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select
 
+from assetflow.core.compare import Beginning
 from assetflow.core.explain.facts import QueuedEvents
 from assetflow.core.explain.waiting import waiting_of
 from assetflow.core.rules.state import QueueKey, State
@@ -126,6 +127,19 @@ class PastReader(Topic):
             if not queues and consumer.is_timed and not consumer.schedule.is_partitioned:
                 queues[None] = _queue(state, consumer, None, [], moment)
             return Past(queues, then.last, min(then.later, default=None), frozenset(then.running), then.dropped())
+
+    def beginning(self, consumer: Consumer, since: datetime, moment: datetime) -> Beginning:
+        """Return a consumer as it was at a moment, for a replay from then on.
+
+        Parameters:
+            since: since when updates count for it.
+        """
+        with self._connect() as connection:
+            then = _Then(connection, consumer, since, moment)
+            source = _SourceThen(connection, then)
+            clocks = {key: clock for (_, key), clock in source.queue_clocks(())}
+            hours = dict(source.consumer_clocks(())).get(consumer.id)
+            return Beginning(then.queues, clocks, hours, frozenset(then.running))
 
 
 def _queue(
