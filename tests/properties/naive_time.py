@@ -97,13 +97,13 @@ class NaiveTime:
 
     def periods_end(self, consumer: Json) -> None:
         if is_time(consumer["until"], self.now):
-            consumer["open"] = consumer["passed"] = None
+            consumer |= {"open": None, "ended": True}
         self.expire(consumer, self.now - 0.5)
 
     def instant_ends(self, consumer: Json) -> None:
         if is_time(consumer["opens"], self.now):
             if consumer["paused"]:
-                consumer["passed"] = self.now
+                consumer |= {"passed": self.now, "ended": False}
             elif consumer["resumed"] != self.now:
                 self.open(consumer, self.now)
         self.decide(consumer, over=True)
@@ -277,7 +277,7 @@ class NaiveTime:
             "deadline": deadline if deadline is None or isinstance(deadline, str) else deadline // 60,
             "then": given.get("on_deadline"),
         }
-        closed: Json = {"open": None, "opened": None, "passed": None, "closed": set(), "due": set()}
+        closed: Json = {"open": None, "opened": None, "passed": None, "ended": False, "closed": set(), "due": set()}
         before = self.consumers.get(name)
         if before is None:
             fresh: Json = {"paused": False, "resumed": None, "overdue": set(), "told": set(), "busy": set(), "last": {}}
@@ -331,8 +331,12 @@ class NaiveTime:
             return
         consumer |= {"paused": False, "resumed": self.now}
         consumer["due"] = {due for due in consumer["due"] if due > self.now}
-        latest = self.now if is_time(consumer["opens"], self.now) else consumer["passed"]
-        if latest is not None:
+        if is_time(consumer["opens"], self.now):
+            consumer |= {"passed": self.now, "ended": False}
+        if (latest := consumer["passed"]) is not None and consumer["ended"]:
+            # It was opened and closed in the pause.
+            consumer |= {"opened": latest, "closed": set(), "passed": None}
+        elif latest is not None:
             self.open(consumer, latest)
 
     def finish(self, name: str, number: int, step: Json) -> None:  # noqa: ARG002
