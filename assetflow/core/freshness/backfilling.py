@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 
 from assetflow.core.freshness.graph import FlowNode, reached
 from assetflow.core.freshness.reads import all_keys, mapped_keys, reads_key
-from assetflow.core.freshness.records import GOES_ON, Backfill, BackfillItem, Run, RunState, Target
+from assetflow.core.freshness.records import Backfill, BackfillItem, Run, RunState, Target
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.errors import InvalidCall
 
@@ -145,8 +145,7 @@ def _end(book: FreshnessState, backfill: Backfill, step: BackfillItem, now: date
 def take_off(book: FreshnessState, consumer: int, now: datetime) -> None:
     """Take the targets of a removed consumer off the backfills, and what is below them."""
     for backfill in book.backfills.live():
-        own = book.backfills.of_consumer(backfill.number, consumer)
-        gone = [step for step in own if step.state in GOES_ON]
+        gone = book.backfills.of_consumer(backfill.number, consumer)
         _remove_below(book, backfill, gone, now)
         _remove(book, backfill, gone, now)
 

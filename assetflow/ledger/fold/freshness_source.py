@@ -22,6 +22,7 @@ from assetflow.core.freshness.records import (
     Moment,
     PolicyRecord,
     Run,
+    StepState,
     Target,
     TargetRecord,
     VersionRun,
@@ -79,10 +80,7 @@ _BELOW = (
     .where(_E.backfill == bindparam("backfill"), in_values(_E.above, "places"))
     .distinct()
 )
-_OF_CONSUMER = _STEPS.where(
-    _T.consumer == bindparam("consumer"), _T.state.in_([literal_column("'todo'"), literal_column("'asked'")])
-)
-_TAKEN_OFF = _STEPS.where(_T.state.in_([literal_column("'failed'"), literal_column("'removed'")]))
+_IN_STATES = _STEPS.where(in_values(_T.state, "states"))
 
 
 class BackfillTables(FreshnessSource):
@@ -117,11 +115,11 @@ class BackfillTables(FreshnessSource):
     def steps_below(self, backfill: int, places: Collection[int]) -> Iterable[BackfillItem]:
         return self._steps(_BELOW, backfill, places=list(places)) if places else ()
 
-    def steps_of(self, backfill: int, consumer: int) -> Iterable[BackfillItem]:
-        return self._steps(_OF_CONSUMER, backfill, consumer=consumer)
-
-    def steps_taken_off(self, backfill: int) -> Iterable[BackfillItem]:
-        return self._steps(_TAKEN_OFF, backfill)
+    def steps_in(
+        self, backfill: int, states: Collection[StepState], consumer: int | None = None
+    ) -> Iterable[BackfillItem]:
+        query = _IN_STATES if consumer is None else _IN_STATES.where(_T.consumer == bindparam("consumer", consumer))
+        return self._steps(query, backfill, states=states)
 
     def _steps(self, query: Select[Any], backfill: int, **values: Any) -> list[BackfillItem]:
         rows = self._connection().execute(query, {"backfill": backfill, **values})
@@ -173,20 +171,10 @@ _KEYS = (
     .order_by(ITEM.c.partition_key.desc())
 )
 _KEY_COUNT = select(func.count()).where(ITEM.c.uri == bindparam("uri"), ITEM.c.partition_key != NO_KEY)
-_HAS_ITEMS = select(exists().where(ITEM.c.uri == bindparam("uri")))
 _CHANGED = (
     select(ITEM.c.partition_key)
     .where(ITEM.c.uri == bindparam("uri"), ITEM.c.sequence > bindparam("after"))
     .order_by(ITEM.c.sequence.desc())
-)
-_READINGS = (
-    select(READING.c.source_key)
-    .where(
-        READING.c.consumer == bindparam("consumer"),
-        READING.c.target_key == bindparam("key"),
-        READING.c.uri == bindparam("uri"),
-    )
-    .order_by(READING.c.source_key)
 )
 _MANY_READINGS = (
     select(READING.c.target_key, READING.c.uri, READING.c.source_key)
@@ -315,18 +303,12 @@ class FreshnessTables(BackfillTables):
     def count_keys(self, uri: str) -> int:
         return self._connection().scalar(_KEY_COUNT, {"uri": uri}) or 0
 
-    def has_items(self, uri: str) -> bool:
-        return bool(self._connection().scalar(_HAS_ITEMS, {"uri": uri}))
-
     def changed(self, uri: str, after: int) -> Iterable[Item]:
         return [Item(uri, key) for key in self._scalars(_CHANGED, uri=uri, after=after)]
 
     def seen(self, update: ItemUpdate) -> datetime | None:
         place = {"sequence": update.sequence, "confirms": update.confirms}
         return self._connection().scalar(_SEEN, {**_place(update.item), **place})
-
-    def readings(self, target: Target, uri: str) -> Collection[str]:
-        return self._scalars(_READINGS, consumer=target.consumer, key=target.key, uri=uri)
 
     def readings_of(self, consumer: int, keys: Collection[str]) -> Iterable[tuple[str, str, str]]:
         return [(target, uri, key) for target, uri, key in self._rows(_MANY_READINGS, consumer=consumer, keys=keys)]

@@ -80,9 +80,6 @@ class ComparedTables(FreshnessTables):
     def newest_of(self, uri: str, until: datetime | None = None) -> ItemUpdate | None:
         return self._plain[uri] if until is None and uri in self._plain else super().newest_of(uri, until)
 
-    def has_items(self, uri: str) -> bool:
-        return self._plain[uri] is not None if uri in self._plain else super().has_items(uri)
-
     def keys(self, uri: str, most: int | None = None) -> Collection[str]:
         return () if uri in self._plain else super().keys(uri, most)
 

@@ -10,8 +10,8 @@ from uuid import uuid4
 
 import pytest
 
+from assetflow.core.kept import Kept
 from assetflow.core.rules.state import Limits, State, names, queues
-from assetflow.core.rules.state.kept import Kept
 from assetflow.core.rules.state.names import KnownAsset, weight_of_options
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.consumers import Consumer

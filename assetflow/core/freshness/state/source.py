@@ -23,6 +23,7 @@ from assetflow.core.freshness.records import (
     PolicyRecord,
     Run,
     RunState,
+    StepState,
     Target,
     TargetRecord,
     VersionRun,
@@ -100,16 +101,8 @@ class FreshnessSource:
         """Return how many keys an asset has."""
         return 0
 
-    def has_items(self, uri: str) -> bool:
-        """Return True if an asset was ever updated."""
-        return False
-
     def changed(self, uri: str, after: int) -> Iterable[Item]:
         """Return the items of an asset whose newest update came after a place in the ledger."""
-        return ()
-
-    def readings(self, target: Target, uri: str) -> Collection[str]:
-        """Return the keys of an input that map to a target."""
         return ()
 
     def readings_of(self, consumer: int, keys: Collection[str]) -> Iterable[tuple[str, str, str]]:
@@ -208,12 +201,10 @@ class FreshnessSource:
         """Return the targets of a backfill that wait directly for one of these places."""
         return ()
 
-    def steps_of(self, backfill: int, consumer: int) -> Iterable[BackfillItem]:
-        """Return the targets of a consumer in a backfill that wait or run."""
-        return ()
-
-    def steps_taken_off(self, backfill: int) -> Iterable[BackfillItem]:
-        """Return the targets of a backfill that failed or were taken off."""
+    def steps_in(
+        self, backfill: int, states: Collection[StepState], consumer: int | None = None
+    ) -> Iterable[BackfillItem]:
+        """Return the targets of a backfill that are in one of these states; with `consumer`, only of this one."""
         return ()
 
     def run_of(self, flow_run: UUID) -> Run | None:

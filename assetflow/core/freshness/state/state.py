@@ -15,6 +15,7 @@ from assetflow.core.freshness.records import FlowRecord, Moment, Target
 from assetflow.core.freshness.state.source import FreshnessChanges, FreshnessSource
 from assetflow.core.freshness.state.targets import Backfills, Policies, Runs, Targets
 from assetflow.core.freshness.state.updates import Readings, Updates
+from assetflow.core.kept import Mirror
 from assetflow.core.values.consumers import Consumer
 
 
@@ -93,20 +94,14 @@ class FreshnessState:
         self._source = source
         self.place = place
         self.resolve = resolve
-        self.changes = changes = FreshnessChanges()
+        self.changes = FreshnessChanges()
         self._tokens_of = tokens_of
         self.graph = source.graph(resolve, tokens_of)
-        self.updates = Updates(source, changes)
-        self.readings = Readings(source, changes)
-        self.runs = Runs(source, changes)
-        self.targets = Targets(source, changes)
-        self.policies = Policies(source, changes)
-        self.backfills = Backfills(source, changes)
+        self._forget()
         self.agenda = Agenda()
         self.order = 0
         self.most_catching_up = None if in_memory else MOST_CATCHING_UP
         self.most_judged = None if in_memory else MOST_JUDGED
-        self._flows: dict[int, FlowRecord | None] = {}
         self._compared = frozenset[str]() if in_memory else self.graph.compared()
 
     def moment(self, now: datetime) -> Moment:
@@ -170,11 +165,19 @@ class FreshnessState:
 
     def renew(self) -> None:
         """End a unit of work: what it changed is written. Only the graph is remembered."""
-        if not self.compares:
-            return
-        for part in (self.updates, self.readings, self.runs, self.targets, self.policies, self.backfills):
-            part.renew()
-        self._flows.clear()
+        if self.compares:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Forget everything but the graph: it is in the source, and other processes may change it."""
+        source, changes = self._source, self.changes
+        self.updates = Updates(source, changes)
+        self.readings = Readings(source, changes)
+        self.runs = Runs(source, changes)
+        self.targets = Targets(source, changes)
+        self.policies = Policies(source, changes)
+        self.backfills = Backfills(source, changes)
+        self._flows = Mirror[int, FlowRecord].one_by_one(source.flow_record)
 
     def _follow_graph(self) -> None:
         """Follow a change of the graph: compare what it concerns from now on; with nothing to keep fresh, nothing."""
@@ -199,8 +202,6 @@ class FreshnessState:
 
     def flow_record(self, number: int) -> FlowRecord | None:
         """Return the record of a flow, or `None` if the flow is unknown."""
-        if number not in self._flows:
-            self._flows[number] = self._source.flow_record(number)
         return self._flows[number]
 
     def save_flow(self, number: int, record: FlowRecord | None) -> None:

@@ -18,13 +18,13 @@ from assetflow.core.freshness.records import (
     PolicyRecord,
     Run,
     RunState,
+    StepState,
     Target,
     TargetRecord,
 )
 from assetflow.core.freshness.state.source import REMEMBERED, Alarms, FreshnessChanges, FreshnessSource
+from assetflow.core.kept import Mirror
 from assetflow.core.values.freshness_policy import DataTime, FreshnessPolicy, State
-
-_NEW = TargetRecord()
 
 
 class Targets:
@@ -33,22 +33,17 @@ class Targets:
     def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
         self._source = source
         self._changes = changes
-        self._records: dict[Target, TargetRecord] = {}
+        self._records = Mirror[Target, TargetRecord](source.records, TargetRecord())
         self._retries = Alarms[Target]()
         self._by_verdict: dict[str, dict[int, dict[Target, None]]] = {}
-        self._waiting: dict[int, list[Target]] = {}
+        self._waiting = Mirror[int, list[Target]](self._read_waiting, [])
 
     def load(self, targets: Iterable[Target]) -> None:
         """Read what is remembered of these targets, as far as it is not known."""
-        missing = [target for target in dict.fromkeys(targets) if target not in self._records]
-        if missing:
-            self._records |= dict.fromkeys(missing, _NEW)
-            self._records |= dict(self._source.records(missing))
+        self._records.load(targets)
 
     def find(self, target: Target) -> TargetRecord:
         """Return what is remembered of a target."""
-        if target not in self._records:
-            self.load([target])
         return self._records[target]
 
     def save(self, target: Target, record: TargetRecord) -> None:
@@ -67,15 +62,10 @@ class Targets:
 
     def load_waiting(self, consumers: Iterable[int]) -> None:
         """Read which targets of these consumers wait for others, as far as it is not known."""
-        missing = [number for number in dict.fromkeys(consumers) if number not in self._waiting]
-        if missing:
-            self._waiting |= {number: [] for number in missing}
-            for target in self._source.waiting(missing):
-                self._waiting[target.consumer].append(target)
+        self._waiting.load(consumers)
 
     def waiting(self, consumer: int) -> Collection[Target]:
         """Return the targets of a consumer that wait for others."""
-        self.load_waiting([consumer])
         own = self._by_verdict.get("waits", {}).get(consumer, {})
         stored = (each for each in self._waiting[consumer] if each not in self._changes.targets)
         return dict.fromkeys([*own, *stored])
@@ -144,12 +134,11 @@ class Targets:
         found = (self._retries.next(), self._source.next_due_target())
         return min((moment for moment in found if moment is not None), default=None)
 
-    def renew(self) -> None:
-        """Forget everything: it is in the source now, and other processes may change it."""
-        self._records.clear()
-        self._retries = Alarms[Target]()
-        self._by_verdict.clear()
-        self._waiting.clear()
+    def _read_waiting(self, consumers: Collection[int]) -> Iterable[tuple[int, list[Target]]]:
+        found: dict[int, list[Target]] = {number: [] for number in consumers}
+        for target in self._source.waiting(consumers):
+            found[target.consumer].append(target)
+        return found.items()
 
 
 class Runs:
@@ -158,42 +147,37 @@ class Runs:
     def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
         self._source = source
         self._changes = changes
-        self._open: dict[int, dict[UUID, Run]] = {}
+        self._open = Mirror[int, dict[UUID, Run]](self._read, {})
         self._busy: Counter[Target] = Counter()
         self._durations: dict[int, deque[timedelta]] = {}
 
     def load(self, consumers: Iterable[int]) -> None:
         """Read the runs of these consumers that go on, as far as they are not known."""
-        missing = [number for number in dict.fromkeys(consumers) if number not in self._open]
-        if missing:
-            self._open |= {number: {} for number in missing}
-            for run in self._source.runs(missing):
-                self._open[run.target.consumer][run.id] = run
-                self._busy[run.target] += 1
+        self._open.load(consumers)
 
     def of(self, consumer: int) -> Collection[Run]:
         """Return the runs of a consumer that go on."""
-        return self._of(consumer).values()
+        return self._open[consumer].values()
 
     def of_target(self, target: Target) -> Sequence[Run]:
         """Return the runs of a target that go on."""
-        return [run for run in self._of(target.consumer).values() if run.target == target]
+        return [run for run in self._open[target.consumer].values() if run.target == target]
 
     def of_flow_run(self, consumer: int, flow_run: UUID) -> Run | None:
         """Return the run of a consumer that Prefect knows by an id, also after its end; `None` if it is not known."""
-        known = self._of(consumer)
+        known = self._open[consumer]
         found = known.get(flow_run) or self._source.run_of(flow_run)
         # Of a run that goes on, this unit of work may know more than the source.
         return None if found is None else known.get(found.id, found)
 
     def is_busy(self, target: Target) -> bool:
         """Return True while a run of a target goes on (8.6)."""
-        self._of(target.consumer)
+        self.load([target.consumer])
         return self._busy[target] > 0
 
     def begin(self, run: Run) -> None:
         """Remember a run that was asked for or started by hand."""
-        known = self._of(run.target.consumer)
+        known = self._open[run.target.consumer]
         if run.id not in known:
             self._busy[run.target] += 1
         known[run.id] = self._changes.begun[run.id] = run
@@ -207,7 +191,7 @@ class Runs:
 
     def end(self, run: Run, state: RunState, at: datetime) -> None:
         """Remember that a run ended, and how long it took if it completed."""
-        if self._of(run.target.consumer).pop(run.id, None) is not None:
+        if self._open[run.target.consumer].pop(run.id, None) is not None:
             self._busy[run.target] -= 1
         self._changes.ended[run.id] = (run, state, at)
         if state == "completed" and run.kind != "manual":
@@ -225,16 +209,12 @@ class Runs:
             del self._busy[run.target]
         self._durations.pop(consumer, None)
 
-    def renew(self) -> None:
-        """Forget everything: it is in the source now, and other processes may change it."""
-        self._open.clear()
-        self._busy.clear()
-        self._durations.clear()
-
-    def _of(self, consumer: int) -> dict[UUID, Run]:
-        if consumer not in self._open:
-            self.load([consumer])
-        return self._open[consumer]
+    def _read(self, consumers: Collection[int]) -> Iterable[tuple[int, dict[UUID, Run]]]:
+        found: dict[int, dict[UUID, Run]] = {number: {} for number in consumers}
+        for run in self._source.runs(consumers):
+            found[run.target.consumer][run.id] = run
+            self._busy[run.target] += 1
+        return found.items()
 
 
 class Policies:
@@ -243,14 +223,12 @@ class Policies:
     def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
         self._source = source
         self._changes = changes
-        self._records: dict[str, PolicyRecord | None] = {}
+        self._records = Mirror[str, PolicyRecord].one_by_one(source.policy)
         self._touched: dict[str, dict[datetime, None]] = {}
         self._due, self._changing = Alarms[str](), Alarms[str]()
 
     def find(self, uri: str) -> PolicyRecord | None:
         """Return what is remembered of the policy of an asset; `None` if it has none."""
-        if uri not in self._records:
-            self._records[uri] = self._source.policy(uri)
         return self._records[uri]
 
     def all(self) -> Mapping[str, PolicyRecord]:
@@ -318,12 +296,6 @@ class Policies:
     def tell(self, changes: Iterable[PolicyChange]) -> None:
         """Remember what has to be told of changed states, in the order of their instants."""
         self._changes.told += sorted(changes, key=lambda change: (change.at, change.uri))
-
-    def renew(self) -> None:
-        """Forget everything: it is in the source now, and other processes may change it."""
-        self._records.clear()
-        self._touched.clear()
-        self._due, self._changing = Alarms[str](), Alarms[str]()
 
 
 def judged(record: PolicyRecord, state: State, at: datetime, data_time: DataTime | None) -> PolicyRecord:
@@ -413,20 +385,12 @@ class Backfills:
         return [found[place] for place in sorted(found)]
 
     def of_consumer(self, number: int, consumer: int) -> list[BackfillItem]:
-        """Return the targets of a consumer in a backfill, in order."""
-        known = self._steps.setdefault(number, {})
-        for step in self._source.steps_of(number, consumer):
-            if step.place not in known:
-                self._keep(number, step)
-        return sorted((step for step in known.values() if step.target.consumer == consumer), key=_place)
+        """Return the targets of a consumer that wait or run in a backfill, in order."""
+        return self._in(number, GOES_ON, consumer)
 
     def taken_off(self, number: int) -> list[BackfillItem]:
         """Return the targets of a backfill that failed, or were taken off, in order."""
-        known = self._steps.setdefault(number, {})
-        for step in self._source.steps_taken_off(number):
-            if step.place not in known:
-                self._keep(number, step)
-        return sorted((step for step in known.values() if step.state in ("failed", "removed")), key=_place)
+        return self._in(number, ("failed", "removed"))
 
     def save(self, number: int, step: BackfillItem, now: datetime) -> None:
         """Write what became of a target. When nothing is left of a backfill, it ends."""
@@ -438,13 +402,13 @@ class Backfills:
             counted = replace(backfill, **counts)
             self.set(replace(counted, ended=None if counted.todo + counted.asked else now))
 
-    def renew(self) -> None:
-        """Forget everything: it is in the source now, and other processes may change it."""
-        self._live = None
-        self._over.clear()
-        self._steps.clear()
-        self._places.clear()
-        self._below.clear()
+    def _in(self, number: int, states: Collection[StepState], consumer: int | None = None) -> list[BackfillItem]:
+        known = self._steps.setdefault(number, {})
+        for step in self._source.steps_in(number, states, consumer):
+            if step.place not in known:
+                self._keep(number, step)
+        found = (step for step in known.values() if step.state in states)
+        return sorted((step for step in found if consumer in (None, step.target.consumer)), key=_place)
 
     def _known(self) -> dict[int, Backfill]:
         if self._live is None:

@@ -11,6 +11,7 @@ from uuid import UUID
 
 from assetflow.core.freshness.records import Item, ItemUpdate, Moment, Target, VersionRun
 from assetflow.core.freshness.state.source import FreshnessChanges, FreshnessSource
+from assetflow.core.kept import Mirror
 
 
 class Updates:
@@ -20,21 +21,18 @@ class Updates:
         self._source = source
         self._changes = changes
         self._own: dict[Item, list[ItemUpdate]] = {}
-        self._newest: dict[Item, ItemUpdate | None] = {}
+        self._newest = Mirror[Item, ItemUpdate | None](self._read_newest, None)
         self._first: dict[Item, ItemUpdate] = {}
         self._of: dict[str, list[ItemUpdate]] = {}
         self._seen: dict[UUID, datetime | None] = {}
         # The keys of each asset, sorted, and its items in the order of their newest updates.
         self._keys: dict[str, list[str]] = {}
         self._recent: dict[str, dict[Item, None]] = {}
-        self._stored: dict[str, ItemUpdate | None] = {}
+        self._stored = Mirror[str, ItemUpdate].one_by_one(source.newest_of)
 
     def load(self, items: Iterable[Item]) -> None:
         """Read the newest updates of these items, as far as they are not known."""
-        missing = [item for item in dict.fromkeys(items) if item not in self._newest]
-        if missing:
-            self._newest |= dict.fromkeys(missing)
-            self._newest |= {update.item: update for update in self._source.newest(missing)}
+        self._newest.load(items)
 
     def add(self, update: ItemUpdate) -> bool:
         """Add an update or a confirmation; return True if the item is new."""
@@ -55,8 +53,6 @@ class Updates:
 
     def newest(self, item: Item) -> ItemUpdate | None:
         """Return the newest update of an item; `None` if it was never made."""
-        if item not in self._newest:
-            self.load([item])
         return self._newest[item]
 
     def first(self, item: Item) -> ItemUpdate | None:
@@ -133,15 +129,13 @@ class Updates:
 
     def has_items(self, uri: str) -> bool:
         """Return True if an asset was ever updated."""
-        return uri in self._recent or self._source.has_items(uri)
+        return self.newest_of(uri) is not None
 
     def newest_of(self, uri: str) -> ItemUpdate | None:
         """Return the newest update of an asset, whatever its key."""
         recent = self._recent.get(uri)
         if recent:
             return self.newest(next(reversed(recent)))
-        if uri not in self._stored:
-            self._stored[uri] = self._source.newest_of(uri)
         return self._stored[uri]
 
     def first_of(self, uri: str, since: Moment) -> ItemUpdate | None:
@@ -176,11 +170,8 @@ class Updates:
             self._seen[update.event] = self._source.seen(update)
         return self._seen[update.event]
 
-    def renew(self) -> None:
-        """Forget everything: what was added is in the source now, and other processes may add to it."""
-        own = (self._own, self._newest, self._first, self._of, self._seen, self._keys, self._recent, self._stored)
-        for known in own:
-            known.clear()
+    def _read_newest(self, items: Collection[Item]) -> Iterable[tuple[Item, ItemUpdate]]:
+        return ((update.item, update) for update in self._source.newest(items))
 
 
 def _place_after(updates: Sequence[ItemUpdate], sequence: int) -> int:
@@ -238,7 +229,8 @@ class Readings:
 
     def keys(self, target: Target, uri: str) -> Collection[str]:
         """Return the keys of an input that map to a target."""
-        stored = () if self._is_forgotten(target.consumer) else self._stored(target, uri)
+        self.load(target.consumer, [target])
+        stored = self._loaded.get(target, {}).get(uri, ())
         own = self._keys.get((target, uri), {})
         return {**dict.fromkeys(stored), **own} if stored else own
 
@@ -268,23 +260,13 @@ class Readings:
         """Forget the targets of a consumer, because its mappers change or it is gone."""
         self._targets.pop(consumer, None)
         self._sorted.pop(consumer, None)
+        self._loaded = {target: keys for target, keys in self._loaded.items() if target.consumer != consumer}
         for place in [place for place in self._keys if place[0].consumer == consumer]:
             del self._keys[place]
         changes = self._changes
         changes.forgotten[consumer] = None
         changes.readings = [each for each in changes.readings if each[0].consumer != consumer]
         changes.target_keys = {each: None for each in changes.target_keys if each.consumer != consumer}
-
-    def renew(self) -> None:
-        """Forget everything: it is in the source now, and other processes may add to it."""
-        self._keys.clear()
-        self._targets.clear()
-        self._sorted.clear()
-        self._loaded.clear()
-
-    def _stored(self, target: Target, uri: str) -> Collection[str]:
-        loaded = self._loaded.get(target)
-        return self._source.readings(target, uri) if loaded is None else loaded.get(uri, ())
 
     def _is_forgotten(self, consumer: int) -> bool:
         return consumer in self._changes.forgotten

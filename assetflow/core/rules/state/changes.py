@@ -110,13 +110,8 @@ class Changes:
         Parameters:
             first: the sequence of the unit's first event.
         """
+        self.__init__()
         self.first = first
-        for written in (self.assets, self.descriptions, self.names, self.links, self.consumers, self.receipts):
-            written.clear()
-        for listed in (self.events, self.recordings, self.consumed, self.decisions, self.missed):
-            listed.clear()
-        for kept in (self.counts, self.consumer_clocks, self.queue_clocks):
-            kept.clear()
 
 
 """The content of an event: URI, key and extra."""

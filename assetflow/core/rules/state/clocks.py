@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from assetflow.core.kept import Mirror
 from assetflow.core.rules.state.changes import Changes, QueueKey, StateSource
 from assetflow.core.values.consumers import Decision
 
@@ -60,9 +61,6 @@ class QueueClock:
         return self.closed is not None and opening is not None and opening <= self.closed
 
 
-_NOTHING = QueueClock()
-
-
 class Clocks:
     """The clocks of timed consumers and their queues."""
 
@@ -72,8 +70,8 @@ class Clocks:
         self._now: datetime | None = None
         # The instant of which part (1) is done for all consumers; `None` where nobody goes through instants for all.
         self.begun: datetime | None = None
-        self._consumers: dict[int, ConsumerClock | None] = {}
-        self._queues: dict[QueueKey, QueueClock] = {}
+        self._consumers = Mirror[int, ConsumerClock | None](source.consumer_clocks, None)
+        self._queues = Mirror[QueueKey, QueueClock](self._read_queues, QueueClock())
 
     def begin(self, now: datetime | None) -> None:
         """Begin a unit of work that is made at this time; `None` if its instants are not late."""
@@ -85,19 +83,11 @@ class Clocks:
 
     def load(self, queues: Collection[QueueKey]) -> None:
         """Read what is remembered of these queues and their consumers, as far as it is not known."""
-        consumers = {number: None for number, _ in queues if number not in self._consumers}
-        if consumers:
-            self._consumers |= consumers
-            self._consumers |= self._source.consumer_clocks(consumers)
-        missing = {key: _NOTHING for key in queues if key not in self._queues}
-        if missing:
-            self._queues |= missing
-            self._queues |= ((key, clock) for key, clock in self._source.queue_clocks(missing) if key in missing)
+        self._consumers.load(number for number, _ in queues)
+        self._queues.load(queues)
 
     def consumer(self, consumer: int) -> ConsumerClock | None:
         """Return the opening hours of a consumer; `None` if it has none."""
-        if consumer not in self._consumers:
-            self._consumers[consumer] = dict(self._source.consumer_clocks([consumer])).get(consumer)
         return self._consumers[consumer]
 
     def set_consumer(self, consumer: int, clock: ConsumerClock | None) -> None:
@@ -107,10 +97,7 @@ class Clocks:
 
     def queue(self, consumer: int, target_key: str | None) -> QueueClock:
         """Return what is remembered of a queue."""
-        key = (consumer, target_key)
-        if key not in self._queues:
-            self.load([key])
-        return self._queues[key]
+        return self._queues[consumer, target_key]
 
     def set_queue(self, consumer: int, target_key: str | None, clock: QueueClock) -> None:
         """Write what is remembered of a queue."""
@@ -136,6 +123,9 @@ class Clocks:
         for decision in self._changes.decisions:
             if decision.consumer == consumer and decision.kind == "asset":
                 self.note_decision(decision)
+
+    def _read_queues(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, QueueClock]]:
+        return ((key, clock) for key, clock in self._source.queue_clocks(queues) if key in queues)
 
     def _set_decided(self, queue: QueueKey, made: datetime, starts: datetime) -> None:
         clock = self.queue(*queue)

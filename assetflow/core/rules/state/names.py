@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
+from assetflow.core.kept import Kept, Mirror, weight_of_json
 from assetflow.core.rules.state.changes import Changes, Description, StateSource
-from assetflow.core.rules.state.kept import Kept, weight_of_json
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer
@@ -62,30 +62,16 @@ class Names:
         self._source = source
         self._changes = changes
         # "" for a name that belongs to no URI.
-        self._owners = Kept[str, str](limit // 4, _weight_of_owner)
-        self._assets = Kept[str, KnownAsset](limit, _weight_of_asset)
+        self._owners = Kept[str, str](limit // 4, _weight_of_owner, self._read_owners)
+        self._assets = Kept[str, KnownAsset](limit, _weight_of_asset, self._read_assets)
 
     def load_owners(self, names: Iterable[str]) -> None:
         """Read to which URI each of these names belongs, unless it is remembered."""
-        missing = self._owners.unknown(names)
-        if missing:
-            found = dict(self._source.owners(missing))
-            for name in missing:
-                self._owners.keep(name, found.get(name, ""))
+        self._owners.load(names)
 
     def load(self, uris: Iterable[str]) -> None:
         """Read the names, aliases and descriptions of these URIs, unless they are remembered."""
-        missing = {uri: KnownAsset() for uri in self._assets.unknown(uris)}
-        if not missing:
-            return
-        for uri, name in self._source.names(missing):
-            missing[uri].names += (name,)
-        for uri, alias in self._source.aliases(missing):
-            missing[uri].aliases += (alias,)
-        for uri, group, extra in self._source.descriptions(missing):
-            missing[uri].described = (group, extra)
-        for uri, known in missing.items():
-            self._assets.keep(uri, known)
+        self._assets.load(uris)
 
     def known_tokens(self, event: AssetEvent) -> frozenset[Token] | None:
         """Return the tokens of an event's asset, or `None` if they are not remembered or change with this event."""
@@ -96,37 +82,32 @@ class Names:
 
     def owner_of(self, name: str) -> str | None:
         """Return the URI that a name belongs to, or `None`."""
-        try:
-            owner = self._owners[name]
-        except KeyError:
-            self.load_owners([name])
-            owner = self._owners[name]
-        return owner or None
+        return self._owners[name] or None
 
     def names_of(self, uri: str) -> Collection[str]:
         """Return the names of a URI."""
-        return self._known(uri).names
+        return self._assets[uri].names
 
     def aliases_of(self, uri: str) -> Collection[str]:
         """Return the aliases that a URI is linked to."""
-        return self._known(uri).aliases
+        return self._assets[uri].aliases
 
     def tokens_of(self, uri: str) -> frozenset[Token]:
         """Return the tokens of a URI: the URI itself, its names and its aliases."""
-        known = self._known(uri)
+        known = self._assets[uri]
         if known.tokens is None:
             known.tokens = all_tokens(uri, known.names, known.aliases)
         return known.tokens
 
     def description_of(self, uri: str) -> Description:
         """Return the group and the extra that an asset was last declared with."""
-        return self._known(uri).described or ("", {})
+        return self._assets[uri].described or ("", {})
 
     def declare(self, name: str, uri: str) -> None:
         """Give a URI a name, which the URI that had it loses."""
         owner = self.owner_of(name)
         if owner is not None:
-            former = self._known(owner)
+            former = self._assets[owner]
             former.names = tuple(each for each in former.names if each != name)
             former.tokens = None
         known = self._asset(uri)
@@ -171,16 +152,23 @@ class Names:
         self._owners.renew()
         self._assets.renew()
 
-    def _known(self, uri: str) -> KnownAsset:
-        try:
-            return self._assets[uri]
-        except KeyError:
-            self.load([uri])
-            return self._assets[uri]
+    def _read_owners(self, names: Collection[str]) -> Iterable[tuple[str, str]]:
+        found = dict(self._source.owners(names))
+        return ((name, found.get(name, "")) for name in names)
+
+    def _read_assets(self, uris: Collection[str]) -> Iterable[tuple[str, KnownAsset]]:
+        found = {uri: KnownAsset() for uri in uris}
+        for uri, name in self._source.names(found):
+            found[uri].names += (name,)
+        for uri, alias in self._source.aliases(found):
+            found[uri].aliases += (alias,)
+        for uri, group, extra in self._source.descriptions(found):
+            found[uri].described = (group, extra)
+        return found.items()
 
     def _asset(self, uri: str) -> KnownAsset:
         """Return what is remembered of a URI; make the URI an asset if it is not one."""
-        known = self._known(uri)
+        known = self._assets[uri]
         if known.described is None:
             known.described = ("", {})
             self._changes.assets[uri] = None
@@ -211,18 +199,14 @@ class Events:
         self._changes = changes
         self._bodies = Kept[int, AssetEvent](limit, _weight_of_event)
         # The content of each event by id; None for an id that is not recorded.
-        self._contents: dict[UUID, Content | None] = {}
-        self._delivered: dict[UUID, dict[tuple[str, str | None], datetime]] = {}
+        self._contents = Mirror[UUID, Content | None](source.recorded, None)
+        self._delivered = Mirror[UUID, dict[tuple[str, str | None], datetime]](self._read_delivered, {})
 
     def load(self, recordings: Iterable[Recording]) -> None:
         """Read which events of these recordings are in the ledger, unless it is known."""
         recordings = list(recordings)
-        self._load_contents(event.id for each in recordings for event in each.events)
-        missing = dict.fromkeys(each.id for each in recordings if each.id not in self._delivered)
-        if missing:
-            self._delivered |= {number: {} for number in missing}
-            for number, uri, key, occurred in self._source.delivered(missing):
-                self._delivered[number].setdefault((uri, key), occurred)
+        self._contents.load(event.id for each in recordings for event in each.events)
+        self._delivered.load(each.id for each in recordings)
 
     def load_bodies(self, sequences: Iterable[int]) -> None:
         """Read the events with these sequences, unless they are remembered."""
@@ -249,8 +233,7 @@ class Events:
         """Return those of some events of a recording that are not in the ledger yet. See `only_new`."""
         if not events:
             return ()
-        if recording not in self._delivered or not all(event.id in self._contents for event in events):
-            self.load([Recording(recording, tuple(events))])
+        self._contents.load(event.id for event in events)
         return only_new(events, self._is_recorded, self._delivered[recording])
 
     def newest_of(self, uri: str, key: str | None) -> AssetEvent | None:
@@ -262,8 +245,6 @@ class Events:
 
     def is_recorded_otherwise(self, event: AssetEvent) -> bool:
         """Return True if the ledger has an event with this id that differs in URI, key, extra or data version."""
-        if event.id not in self._contents:
-            self._load_contents([event.id])
         known = self._contents[event.id]
         return known is not None and not is_recorded_as(event.content, known)
 
@@ -273,8 +254,6 @@ class Events:
         self._changes.events.append(recorded)
         self._changes.recordings.append(recording)
         self._contents[event.id] = event.content
-        if recording not in self._delivered:
-            self.load([Recording(recording, ())])
         self._delivered[recording].setdefault((event.asset.uri, event.partition_key), event.occurred)
         return recorded
 
@@ -322,11 +301,13 @@ class Events:
         self._contents.clear()
         self._delivered.clear()
 
-    def _load_contents(self, numbers: Iterable[UUID]) -> None:
-        missing = {number: None for number in numbers if number not in self._contents}
-        if missing:
-            self._contents |= missing
-            self._contents |= self._source.recorded(missing)
+    def _read_delivered(
+        self, recordings: Collection[UUID]
+    ) -> Iterable[tuple[UUID, dict[tuple[str, str | None], datetime]]]:
+        found: dict[UUID, dict[tuple[str, str | None], datetime]] = {number: {} for number in recordings}
+        for number, uri, key, occurred in self._source.delivered(recordings):
+            found[number].setdefault((uri, key), occurred)
+        return found.items()
 
     def _is_recorded(self, number: UUID) -> bool:
         return self._contents[number] is not None
@@ -382,27 +363,17 @@ class Consumers:
     def __init__(self, source: StateSource, changes: Changes, limit: int) -> None:
         self._source = source
         self._changes = changes
-        self._consumers = Kept[int, Consumer](limit, _weight_of_consumer)
-        self._index = Kept[Token, set[int]](limit, _weight_of_numbers)
-        self._wanting = Kept[frozenset[Token], Sequence[Consumer]](limit, _weight_of_list)
+        self._consumers = Kept[int, Consumer](limit, _weight_of_consumer, self._read_consumers)
+        self._index = Kept[Token, set[int]](limit, _weight_of_numbers, self._read_index)
+        self._wanting = Kept[frozenset[Token], Sequence[Consumer]](limit, _weight_of_list, self._read_wanting)
 
     def load(self, tokens: Iterable[Token]) -> None:
         """Read the consumers whose schedules have these tokens, unless they are remembered."""
-        missing: dict[Token, set[int]] = {token: set() for token in self._index.unknown(tokens)}
-        if not missing:
-            return
-        for token, number in self._source.wanting(missing):
-            missing[token].add(number)
-        for token, numbers in missing.items():
-            self._index.keep(token, numbers)
-        self.load_ids(set[int]().union(*missing.values()))
+        self._index.load(tokens)
 
     def load_ids(self, numbers: Iterable[int]) -> None:
         """Read the consumers with these ids, unless they are remembered."""
-        missing = self._consumers.unknown(numbers)
-        if missing:
-            for consumer in self._source.consumers(missing):
-                self._consumers.keep(consumer.id, consumer)
+        self._consumers.load(numbers)
 
     def find(self, number: int) -> Consumer | None:
         """Return the consumer with this id, or `None` if it was removed."""
@@ -425,15 +396,7 @@ class Consumers:
 
     def wanting(self, tokens: frozenset[Token]) -> Sequence[Consumer]:
         """Return the consumers whose schedule has one of these tokens, ordered by id."""
-        try:
-            return self._wanting[tokens]
-        except KeyError:
-            self.load(tokens)
-            numbers = set[int]().union(*(self._index[token] for token in tokens))
-            self.load_ids(numbers)
-            found = [self._consumers[number] for number in sorted(numbers)]
-            self._wanting.keep(tokens, found)
-            return found
+        return self._wanting[tokens]
 
     def save(self, consumer: Consumer) -> None:
         """Save a new or changed consumer."""
@@ -455,6 +418,25 @@ class Consumers:
         self._consumers.renew()
         self._index.renew()
         self._wanting.renew()
+
+    def _read_consumers(self, numbers: Collection[int]) -> Iterable[tuple[int, Consumer]]:
+        return ((consumer.id, consumer) for consumer in self._source.consumers(numbers))
+
+    def _read_index(self, tokens: Collection[Token]) -> Iterable[tuple[Token, set[int]]]:
+        found: dict[Token, set[int]] = {token: set() for token in tokens}
+        for token, number in self._source.wanting(tokens):
+            found[token].add(number)
+        self.load_ids(set[int]().union(*found.values()))
+        return found.items()
+
+    def _read_wanting(
+        self, wanted: Collection[frozenset[Token]]
+    ) -> Iterable[tuple[frozenset[Token], Sequence[Consumer]]]:
+        for tokens in wanted:
+            self.load(tokens)
+            numbers = set[int]().union(*(self._index[token] for token in tokens))
+            self.load_ids(numbers)
+            yield tokens, [self._consumers[number] for number in sorted(numbers)]
 
     def _change(self, number: int, before: Consumer | None, after: Consumer | None) -> None:
         first, _ = self._changes.consumers.get(number, (before, None))

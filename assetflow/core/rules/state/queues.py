@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from assetflow.core.kept import Kept
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state.changes import Changes, QueueKey, StateSource
-from assetflow.core.rules.state.kept import Kept
 from assetflow.core.rules.state.names import Events, place_in_ledger
 from assetflow.core.values.events import AssetEvent
 
@@ -64,21 +64,14 @@ class Queues:
         self._source = source
         self._changes = changes
         self._events = events
-        self._queues = Kept[QueueKey, Queue](limit, _weight)
+        self._queues = Kept[QueueKey, Queue](limit, _weight, self._read_counts)
         self._long: set[QueueKey] = set()
         # The keys that were pending before the unit of work, by consumer.
         self._stored_keys: dict[int, Collection[str | None]] = {}
 
     def load(self, keys: Iterable[QueueKey]) -> None:
         """Read the counts of these queues, unless they are remembered."""
-        missing = {key: Queue() for key in self._queues.unknown(keys)}
-        if not missing:
-            return
-        for queue, uri, key, count in self._source.counts(missing):
-            if queue in missing:
-                missing[queue].count(uri, key, count)
-        for queue, found in missing.items():
-            self._queues.keep(queue, found)
+        self._queues.load(keys)
 
     def load_events(self, keys: Iterable[QueueKey]) -> None:
         """Read the events of these queues, unless they are remembered."""
@@ -100,11 +93,11 @@ class Queues:
 
     def pending(self, consumer: int, target_key: str | None) -> Pending:
         """Return the summary of a queue: each URI with the keys of its events."""
-        return self._queue((consumer, target_key)).counts
+        return self._queues[consumer, target_key].counts
 
     def size(self, consumer: int, target_key: str | None) -> int:
         """Return the number of queued events."""
-        return self._queue((consumer, target_key)).size
+        return self._queues[consumer, target_key].size
 
     def target_keys(self, consumer: int) -> Collection[str | None]:
         """Return the target keys under which events are queued; for a plain consumer `None` is the only one."""
@@ -113,7 +106,7 @@ class Queues:
         found = dict.fromkeys(self._stored_keys[consumer])
         for number, target_key, *_ in self._changes.counts:
             if number == consumer:
-                if self._queue((number, target_key)).size:
+                if self._queues[number, target_key].size:
                     found[target_key] = None
                 else:
                     found.pop(target_key, None)
@@ -127,7 +120,7 @@ class Queues:
         """Queue an event, unless it is queued already."""
         sequence, key = place_in_ledger(event), (consumer, target_key)
         # For an event of an earlier unit of work, all queued events have to be known to see whether it is among them.
-        queue = self._queue(key) if sequence >= self._changes.first else self._read(key)
+        queue = self._queues[key] if sequence >= self._changes.first else self._read(key)
         if sequence not in queue.sequences:
             queue.sequences.add(sequence)
             self._count(queue, event, consumer, target_key, 1)
@@ -186,17 +179,16 @@ class Queues:
         else:
             queue.sequences.clear()
 
-    def _queue(self, key: QueueKey) -> Queue:
-        """Return a queue of which at least the counts are known."""
-        try:
-            return self._queues[key]
-        except KeyError:
-            self.load([key])
-            return self._queues[key]
+    def _read_counts(self, keys: Collection[QueueKey]) -> Iterable[tuple[QueueKey, Queue]]:
+        found = {key: Queue() for key in keys}
+        for queue, uri, key, count in self._source.counts(found):
+            if queue in found:
+                found[queue].count(uri, key, count)
+        return found.items()
 
     def _read(self, key: QueueKey) -> Queue:
         """Return a queue of which all sequences are known."""
-        queue = self._queue(key)
+        queue = self._queues[key]
         if not queue.is_read:
             self.load_events([key])
         return queue

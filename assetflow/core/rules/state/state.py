@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.freshness.state.state import FreshnessState
+from assetflow.core.kept import Mirror
 from assetflow.core.rules.state.changes import Changes, Consumed, QueueKey, StateSource
 from assetflow.core.rules.state.clocks import Clocks
 from assetflow.core.rules.state.names import Consumers, Events, Names, place_in_ledger
@@ -66,22 +67,14 @@ class Decisions:
     def __init__(self, source: StateSource, changes: Changes) -> None:
         self._source = source
         self._changes = changes
-        self._busy: dict[int, set[str | None]] = {}
+        self._busy = Mirror[int, set[str | None]](self._read_busy, set())
 
     def load(self, consumers: Iterable[int]) -> None:
         """Read for which keys of these consumers a run is going, unless it is known."""
-        missing = dict.fromkeys(number for number in consumers if number not in self._busy)
-        if missing:
-            self._busy |= {number: set() for number in missing}
-            for number, key in self._source.busy(missing):
-                self._busy[number].add(key)
-            for decision in self._changes.decisions:
-                if decision.consumer in missing:
-                    self._busy[decision.consumer].add(decision.target_key)
+        self._busy.load(consumers)
 
     def is_busy(self, consumer: int, target_key: str | None) -> bool:
         """Return True if a run that was started for this consumer and key is still going. Contract 4.7."""
-        self.load([consumer])
         return target_key in self._busy[consumer]
 
     def add(self, decision: Decision) -> None:
@@ -92,7 +85,6 @@ class Decisions:
 
     def retry_run(self, consumer: int, target_key: str | None) -> None:
         """Let a run of a consumer for one key count as going again. Contract 4.7."""
-        self.load([consumer])
         self._busy[consumer].add(target_key)
 
     def end_runs(self, consumer: int) -> None:
@@ -101,12 +93,19 @@ class Decisions:
 
     def end_run(self, consumer: int, target_key: str | None) -> None:
         """Let the run of a consumer for one key count as ended. Contract 4.7."""
-        self.load([consumer])
         self._busy[consumer].discard(target_key)
 
     def renew(self) -> None:
         """Forget which runs are going."""
         self._busy.clear()
+
+    def _read_busy(self, consumers: Collection[int]) -> Iterable[tuple[int, set[str | None]]]:
+        found: dict[int, set[str | None]] = {number: set() for number in consumers}
+        made = ((decision.consumer, decision.target_key) for decision in self._changes.decisions)
+        for number, key in (*self._source.busy(consumers), *made):
+            if number in found:
+                found[number].add(key)
+        return found.items()
 
 
 _MB = 1 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import process_time
 
-from assetflow.core.rules.state.kept import Kept
+from assetflow.core.kept import Kept
 
 
 def kept(limit: int) -> Kept[int, str]:

@@ -1,12 +1,44 @@
-"""A dictionary that forgets the least recently used entries."""
+"""Dictionaries that read what they do not know: `Mirror`, and `Kept`, which forgets the least recently used entries."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+Read = Callable[[Collection[K]], Iterable[tuple[K, V]]]
+"""Reads the values of some keys at once."""
+
+
+class Mirror(dict[K, V]):
+    """A dictionary that reads the values of keys when somebody asks for them the first time.
+
+    Parameters:
+        read: returns those of some keys that exist, each with its value.
+        absent: the value of a key that does not exist.
+    """
+
+    def __init__(self, read: Read[K, V], absent: V) -> None:
+        super().__init__()
+        self._read = read
+        self._absent = absent
+
+    @classmethod
+    def one_by_one(cls, find: Callable[[K], V | None]) -> Mirror[K, V | None]:
+        """Return a mirror that asks for each key alone."""
+        return Mirror[K, V | None](lambda keys: ((key, find(key)) for key in keys), None)
+
+    def __missing__(self, key: K) -> V:
+        self.load((key,))
+        return self[key]
+
+    def load(self, keys: Iterable[K]) -> None:
+        """Read the values of these keys together, unless they are known."""
+        missing = {key: self._absent for key in keys if key not in self}
+        if missing:
+            self.update(missing)
+            self.update(self._read(missing))
 
 
 class Kept(dict[K, V]):
@@ -19,19 +51,32 @@ class Kept(dict[K, V]):
     Parameters:
         limit: how many bytes may be added before the generations change.
         weigh: returns about how many bytes an entry takes.
+        read: returns those of some keys that exist, each with its value; `None` if nothing is read.
     """
 
-    def __init__(self, limit: int, weigh: Callable[[V], int]) -> None:
+    def __init__(self, limit: int, weigh: Callable[[V], int], read: Read[K, V] | None = None) -> None:
         super().__init__()
         self._limit = limit
         self._weigh = weigh
+        self._read = read
         self._added = 0
         self._old: dict[K, V] = {}
 
     def __missing__(self, key: K) -> V:
-        found = self._old.pop(key)
-        self.keep(key, found)
-        return found
+        if key in self._old:
+            self.keep(key, self._old.pop(key))
+        else:
+            self.load((key,))
+        if key not in self:
+            raise KeyError(key)
+        return self[key]
+
+    def load(self, keys: Iterable[K]) -> None:
+        """Read the values of these keys together, unless they are kept."""
+        missing = self.unknown(keys)
+        if missing and self._read is not None:
+            for key, value in self._read(missing):
+                self.keep(key, value)
 
     def keep(self, key: K, value: V) -> None:
         """Keep a value for a key, in place of the one before it."""
