@@ -313,7 +313,7 @@ class WatcherRecord:
         last_update: when it recorded its last update; `None` if there was none.
         updates, filtered, refused: how many messages or files became updates, were not wanted by its filter, or were
             refused.
-        lag: how much waits at its source; `None` if the source does not tell.
+        lag: how much waits at its source; `None` if the source does not say.
     """
 
     name: str

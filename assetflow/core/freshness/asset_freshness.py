@@ -1,4 +1,4 @@
-"""How fresh assets are, and how their states changed, as values that are shown and told (contract 8.13, 8.15)."""
+"""How fresh assets are, and how their states changed, as values that pages show and events report (8.13, 8.15)."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class AssetFreshness:
 
     @classmethod
     def of(cls, uri: str, record: PolicyRecord, maker: str | None, unjudged: Unjudged | None) -> AssetFreshness:
-        """Return how fresh an asset is, as far as that is judged."""
+        """Return how fresh an asset is: unknown from the moment up to which its policy is judged."""
         shown = record if unjudged is None else unjudged.judge(record)
         return cls(uri, shown, maker, "" if unjudged is None or shown is record else unjudged.why)
 

@@ -116,7 +116,7 @@ def note_end(book: FreshnessState, run: Run, state: RunState, now: datetime) -> 
 
 
 def note_retry(book: FreshnessState, run: Run, now: datetime) -> None:
-    """Note in the backfills that a run of theirs goes on again; one that is over goes on with it."""
+    """Note in the backfills that somebody retries a run of theirs; a backfill that had ended is open again."""
     node = book.graph.find(run.target.consumer)
     if node is None or run.kind != "backfill":
         return
@@ -171,7 +171,7 @@ def begin_backfill(book: FreshnessState, above: Above, backfill: Backfill) -> No
 
 
 def go_on(book: FreshnessState, backfill: Backfill, consumers: Iterable[int], now: datetime) -> None:
-    """Let a backfill begin whose targets are written; those of consumers that were removed meanwhile are taken off."""
+    """Begin a backfill whose targets are written, and take off the targets of consumers removed meanwhile."""
     book.backfills.set(backfill)
     for consumer in consumers:
         if book.graph.find(consumer) is None:
@@ -179,7 +179,7 @@ def go_on(book: FreshnessState, backfill: Backfill, consumers: Iterable[int], no
 
 
 def stop_backfill(book: FreshnessState, backfill: Backfill, now: datetime) -> None:
-    """Ask for nothing more of a backfill. What runs goes on; what waited may be asked for by others."""
+    """Ask for nothing more of a backfill. Its runs continue; targets that waited may run for other reasons."""
     book.backfills.set(replace(backfill, stopped=now))
     for node in book.graph.all():
         for target in book.targets.with_verdict("backfill", node.id) if node.keeping is not None else ():
@@ -187,7 +187,7 @@ def stop_backfill(book: FreshnessState, backfill: Backfill, now: datetime) -> No
 
 
 def resume_backfill(book: FreshnessState, backfill: Backfill, now: datetime) -> None:
-    """Let a backfill go on: run what is left of it, and again what failed, with what that took off."""
+    """Resume a backfill: run what is left of it, and again what failed or was taken off because of that."""
     again = book.backfills.taken_off(backfill.number)
     left = backfill.todo + backfill.asked + len(again)
     book.backfills.set(replace(backfill, stopped=None, ended=None if left else backfill.ended))

@@ -50,7 +50,7 @@ class PastUpdates:
         return self._updates.as_of(item, sequence)
 
     def version_run(self, update: ItemUpdate) -> VersionRun:
-        """Return the row of updates with the same version that followed an update."""
+        """Return the updates with the same version that followed an update directly."""
         last, ended = self._updates.version_run(update)
         if ended is not None and ended.recorded > self._at:
             ended = None
@@ -69,7 +69,7 @@ class PastUpdates:
 
 
 class DataTimes:
-    """The data times at one moment, each worked out once.
+    """The data times at one moment, each computed once.
 
     Parameters:
         at: the instant as of which they are; `None` for now.

@@ -1,6 +1,6 @@
-"""The pass of chapter 8: what is asked for now, and when to look again (contract 8.16).
+"""The pass of chapter 8: decide what runs now, and when to look again (contract 8.16).
 
-Before it come event and time schedules. It looks at what is on the agenda and what is due, never at all consumers.
+It follows the passes of event and time schedules. It looks at the agenda and at what is due, never at all consumers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def look_again(book: FreshnessState, until: datetime) -> None:
 
 
 def hold_back(book: FreshnessState, verdicts: Verdicts, catching_up: Collection[Target]) -> Verdicts:
-    """Return the verdicts of a pass, in which flows that owe too many targets for one time run the greatest keys.
+    """Return the verdicts of a pass after limiting the targets that `catchup` asks for: the greatest keys run first.
 
     Parameters:
         catching_up: the targets that are judged because of a deploy or a pause of their flow.
@@ -52,25 +52,25 @@ def hold_back(book: FreshnessState, verdicts: Verdicts, catching_up: Collection[
     numbers = dict.fromkeys(each.consumer for each in catching_up if each.key is not None)
     for number in numbers if book.most_catching_up is not None else ():
         asked = _asked(verdicts, number)
-        owed = sorted((each for each in asked if each in catching_up), key=_key, reverse=True)
-        room = max(0, (book.most_catching_up or 0) - len(book.runs.of(number)) - (len(asked) - len(owed)))
-        for target in owed[room:]:
+        by_catchup = sorted((each for each in asked if each in catching_up), key=_key, reverse=True)
+        room = max(0, (book.most_catching_up or 0) - len(book.runs.of(number)) - (len(asked) - len(by_catchup)))
+        for target in by_catchup[room:]:
             verdict = verdicts[target]
             verdicts[target] = verdict and replace(verdict, name="owed")
     return verdicts
 
 
 def without_waiver(book: FreshnessState, target: Target) -> TargetRecord:
-    """Return what is remembered of a target; with `catchup="all"`, nothing that is out of date now is waived (8.8)."""
+    """Return the record of a target, without the waiver if `catchup="all"` asks for the target (8.8)."""
     record, node = book.targets.find(target), book.graph.find(target.consumer)
     if record.waived is None or node is None or not node.is_eager or node.keeping is None:
         return record
-    owes_all = node.keeping.catchup == "all" and is_out_of_date(book, node, target.key)
-    return replace(record, waived=None) if owes_all else record
+    runs_all = node.keeping.catchup == "all" and is_out_of_date(book, node, target.key)
+    return replace(record, waived=None) if runs_all else record
 
 
 def flows_catching_up(book: FreshnessState, agenda: Agenda) -> Collection[int]:
-    """Return the flows with keys of which a run has ended, so that the next targets that they owe may run."""
+    """Return the partitioned flows of which a run has ended, so that the next targets may run (8.18)."""
     if book.most_catching_up is None:
         return ()
     ended = [each for each in agenda.targets if each.key is not None]
@@ -79,14 +79,14 @@ def flows_catching_up(book: FreshnessState, agenda: Agenda) -> Collection[int]:
 
 
 def next_targets(book: FreshnessState, number: int, verdicts: Mapping[Target, Verdict | None]) -> list[Target]:
-    """Return the greatest targets that a flow owes, as many as may run beside those that do.
+    """Return the next targets of a flow that `catchup` asks for: the greatest keys, as many as may run now.
 
     Parameters:
-        verdicts: what was said in this pass.
+        verdicts: the verdicts of this pass.
     """
     node = book.graph.find(number)
     room = (book.most_catching_up or 0) - len(book.runs.of(number)) - len(_asked(verdicts, number))
-    # Of those that were set aside, most may be up to date: the clock goes on with them.
+    # Most of those that were set aside may be up to date: the clock continues with them.
     is_enough = book.most_judged is not None and len(verdicts) >= 2 * book.most_judged
     if node is None or node.is_idle or room <= 0 or is_enough:
         return []
@@ -95,7 +95,7 @@ def next_targets(book: FreshnessState, number: int, verdicts: Mapping[Target, Ve
 
 
 def as_said(book: FreshnessState, verdicts: Verdicts) -> Verdicts:
-    """Return verdicts in which those targets still wait that a flow owes and that the last pass held back."""
+    """Return the verdicts with the name "owed" for targets that the last pass held back under this name."""
     held = (each for each, verdict in verdicts.items() if verdict is not None and verdict.name == "run")
     for target in [each for each in held if book.targets.find(each).verdict == "owed"]:
         verdict = verdicts[target]
@@ -178,7 +178,7 @@ def _next_of_backfills(book: FreshnessState, now: datetime) -> Iterator[Decision
 
 
 def _pulls(book: FreshnessState, agenda: Agenda, now: datetime, until: datetime) -> Mapping[int, Pull]:
-    """Return the consumers that policies pull, as far as something happened to what the policies depend on."""
+    """Return the consumers that policies pull, looking only at policies that something happened to or that are due."""
     readers = (node.id for uri in agenda.assets for node in book.graph.readers(uri))
     below = [uri for uri in agenda.assets if book.graph.declares_any([uri])]
     below += _policies_below(book, [*agenda.flows, *readers])

@@ -11,7 +11,7 @@ from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import causes_of, is_same
 from assetflow.core.freshness.records import Chain, Item, PolicyChange, PolicyRecord, Target
 from assetflow.core.freshness.state.state import FreshnessState
-from assetflow.core.freshness.state.targets import has_to_be_told, judged
+from assetflow.core.freshness.state.targets import is_reported, judged
 from assetflow.core.values.freshness_policy import CURRENT, DataTime, is_before
 from assetflow.core.values.keeping import Cause
 
@@ -181,7 +181,7 @@ _INSTANT = timedelta(microseconds=1)
 
 
 def judge_states(book: FreshnessState, until: datetime, since: datetime | None = None) -> None:
-    """Judge the policies that may have changed, at each instant up to a moment, and tell what changed.
+    """Judge the policies that may have changed, at each instant up to a moment, and report what changed.
 
     Parameters:
         since: the first instant at which anything is judged; `None` for all that are past.
@@ -189,21 +189,21 @@ def judge_states(book: FreshnessState, until: datetime, since: datetime | None =
     taken = book.policies.take(until)
     if taken:
         judge = _StateJudge(book, until, since)
-        book.policies.tell(change for uri, touched in sorted(taken.items()) for change in judge.changes(uri, touched))
+        book.policies.report(change for uri, touched in sorted(taken.items()) for change in judge.changes(uri, touched))
 
 
 def settle_states(book: FreshnessState, number: int, now: datetime) -> None:
-    """Tell which states changed before now by the policies of a flow, before a deploy changes them."""
+    """Report the changes of states before now by the present policies of a flow, before a deploy replaces them."""
     node = book.graph.find(number)
     if node is not None and (node.policies or book.graph.declares_any(node.outputs)):
         before = now - _INSTANT
         judge, touches = _StateJudge(book, before), book.policies.touches(before)
         for uri in sorted({*node.outputs, *node.policies}):
-            book.policies.tell(judge.changes(uri, [at for touched, at in touches if touched == uri]))
+            book.policies.report(judge.changes(uri, [at for touched, at in touches if touched == uri]))
 
 
-def count_as_told(book: FreshnessState, now: datetime) -> None:
-    """Judge all policies without telling anybody: a rebuilt ledger does not know what was told before (8.17)."""
+def judge_silently(book: FreshnessState, now: datetime) -> None:
+    """Judge all policies without reporting changes: a rebuilt ledger does not know what was reported before (8.17)."""
     book.policies.take(now)
     judge = _StateJudge(book, now)
     for uri, record in book.policies.all().items():
@@ -220,17 +220,17 @@ class _StateJudge:
         self._data_times: dict[datetime, DataTimes] = {}
 
     def changes(self, uri: str, touched: Sequence[datetime]) -> Iterator[PolicyChange]:
-        """Yield the changes that have to be told of, at the instants of updates and in between."""
+        """Yield the changes to report, at the instants of updates and in between."""
         record = self._book.policies.find(uri)
         if record is None:
             return
-        # What is decided stays decided: an update that is heard of late changes the state from its last change on.
+        # Reported states stay as they were: a late update changes the state from the last reported change on.
         ahead = sorted({max(at, record.since, record.state_since or at) for at in touched}, reverse=True)
         while at := self._next(record, ahead):
             while ahead and ahead[-1] <= at:
                 ahead.pop()
             before, record = record, self.judge(uri, record, at)
-            if has_to_be_told(before.state, record.state):
+            if is_reported(before.state, record.state):
                 yield self._change(uri, record, at)
 
     def judge(self, uri: str, record: PolicyRecord, at: datetime) -> PolicyRecord:

@@ -1,4 +1,4 @@
-"""Follow deploys, pauses and removals: the data graph, what is owed after them, and policies (8.1, 8.8, 8.11)."""
+"""Follow deploys, pauses and removals: in the data graph, policies, and what `catchup` asks for (8.1, 8.8, 8.11)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def follow(
     if not book.admit(consumer):
         return
     old = book.graph.find(consumer.id)
-    owed = _out_of_date_before(book, old, before, consumer)
+    out_of_date = _out_of_date_before(book, old, before, consumer)
     compared = book.compared
     node = book.put(consumer)
     _index_flows(book, book.compared - compared, old, node)
@@ -43,9 +43,9 @@ def follow(
     if old is not None and old.is_partitioned != node.is_partitioned:
         take_off(book, node.id, now)
     _declare_policies(book, [old, node], since or now)
-    # A rebuilt ledger owes and waives nothing anew (8.17).
+    # A rebuilt ledger has asked for it, or waived it, before it was lost (8.17).
     if node.is_eager and since is None:
-        _waive(book, node, owed)
+        _waive(book, node, out_of_date)
     touch_flow(book, node, now)
     _touch_neighbours(book, [old, node])
 
@@ -81,7 +81,7 @@ def _leave(book: FreshnessState, node: FlowNode, now: datetime) -> None:
 
 
 def _follow_switch(book: FreshnessState, old: FlowNode, node: FlowNode, now: datetime) -> None:
-    """Follow a pause or a resume: after a pause, `catchup` says what is owed (8.8)."""
+    """Follow a pause or a resume: after a pause, `catchup` says what runs (8.8)."""
     if old.consumer.paused and not node.consumer.paused and node.is_eager:
         _waive(book, node, {})
     touch_flow(book, node, now)
@@ -90,9 +90,9 @@ def _follow_switch(book: FreshnessState, old: FlowNode, node: FlowNode, now: dat
 def _out_of_date_before(
     book: FreshnessState, old: FlowNode | None, before: Consumer | None, consumer: Consumer
 ) -> Mapping[str | None, bool]:
-    """Return the keys of an Eager flow that are out of date before it gets other options, as far as that matters.
+    """Return the keys of an Eager flow that were out of date before a deploy, each with whether it still has to run.
 
-    Each is owed, also one that has failed, or waived. What a good run has left out of date is neither.
+    A key that failed has to run, a waived one does not. Keys that a good run left out of date are not in the answer.
     """
     if old is None or not old.is_eager or before is None or before.options == consumer.options:
         return {}
@@ -109,30 +109,30 @@ def _out_of_date_before(
     return found
 
 
-def _waive(book: FreshnessState, node: FlowNode, owed_before: Mapping[str | None, bool]) -> None:
-    """Waive what is out of date and not owed, and no longer the greatest key with `catchup="latest"`.
+def _waive(book: FreshnessState, node: FlowNode, before: Mapping[str | None, bool]) -> None:
+    """Waive the targets that are out of date and for which `catchup` asks for no run.
 
-    With `catchup="all"` everything is owed, and the passes that judge the targets see to it.
+    With `"latest"` it asks for the greatest key; with `"all"` for every key, and then nothing is waived.
 
     Parameters:
-        owed_before: the targets that were out of date already: they stay owed, or waived.
+        before: the keys that were out of date before the deploy, each with whether it still has to run.
     """
     assert node.keeping is not None
     if node.keeping.catchup == "all":
         return
     keys, inputs = all_keys(book, node), inputs_now(book, node)
     read_ahead(book, node, keys)
-    owes_one = node.keeping.catchup == "latest"
+    runs_latest = node.keeping.catchup == "latest"
     for key in reversed(keys):
         target = Target(node.id, key)
-        if not owed_before.get(key) and is_out_of_date(book, node, key):
-            is_owed = owes_one and key not in owed_before
-            book.targets.save(target, replace(book.targets.find(target), waived=None if is_owed else inputs))
-            owes_one = owes_one and not is_owed
+        if not before.get(key) and is_out_of_date(book, node, key):
+            runs = runs_latest and key not in before
+            book.targets.save(target, replace(book.targets.find(target), waived=None if runs else inputs))
+            runs_latest = runs_latest and not runs
 
 
 def _remember(book: FreshnessState, old: FlowNode | None, node: FlowNode, now: datetime) -> None:
-    """Remember since when the flow is as it is."""
+    """Remember which parts of the flow this deploy changed."""
     known, moment = book.flow_record(node.id), book.moment(now)
     if known is None or old is None:
         record = FlowRecord(dict.fromkeys(node.outputs, moment), moment, moment, moment)

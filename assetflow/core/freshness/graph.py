@@ -1,4 +1,4 @@
-"""The data graph: who reads what whom makes, over all deployed flows (contract chapter 8, Words)."""
+"""The data graph: which deployed flow reads what another one makes (contract chapter 8, Words)."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ class DataGraph:
         yield self._by_name, {token.value for token in node.consumer.data_tokens if token.kind == "name"}
 
     def renamed(self, name: str) -> bool:
-        """Resolve references to a name anew, because it became known; return True if there are any."""
+        """Resolve references to a name again, because its asset became known; return True if there are any."""
         concerned = list(self._by_name.get(name, ()))
         self.fill(self._nodes[number].consumer for number in concerned)
         return bool(concerned)
@@ -389,7 +389,7 @@ def work_out(
 ) -> V:
     """Return the value of a node, which follows from the values of the nodes above it.
 
-    In a circle, the values are found again until none of them changes, so that it does not matter where it begins.
+    In a circle, the values are computed until none of them changes, so that it does not matter where it begins.
 
     Parameters:
         name: returns the key of a node in `known`.

@@ -27,21 +27,21 @@ from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.values.keeping import Cause
 
 Keys = Mapping[str | None, datetime]
-"""The target keys of a consumer that are coming, each with the instant since when it is."""
+"""The target keys of a consumer that will be made soon, each with the instant from which that was clear."""
 
 Verdicts = Mapping[int, Mapping[str | None, Verdict | None]]
-"""What was said in a pass, by consumer and target key; `None` of a target that is up to date."""
+"""The verdicts of a pass, by consumer and target key; `None` for a target that is up to date."""
 
 
-# The instants of a key that counts in any case, and of one that is asked for only now.
+# The instants of a key that counts in any case, and of one that this pass asks for.
 _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 
 
 class Upcoming:
-    """The targets that are coming in one pass, worked out once for each consumer. Judge the upper consumers first.
+    """The targets that will be made soon, as of one pass, computed once for each consumer. Judge upper consumers first.
 
     Parameters:
-        verdicts: what was said in this pass so far; of other targets, what was said last counts.
+        verdicts: the verdicts of this pass so far; for other targets, the stored verdict counts.
     """
 
     def __init__(self, book: FreshnessState, verdicts: Verdicts) -> None:
@@ -55,7 +55,7 @@ class Upcoming:
         self._expected = [*nodes]
 
     def waits_for(self, node: FlowNode, key: str | None, since: Moment) -> Iterator[Target]:
-        """Yield the targets that a target waits for: those that are coming and have not ended a run since a moment.
+        """Yield the targets that a target waits for: upcoming ones without a run that ended since a moment.
 
         A flow without partitions waits for no keys that come after the first one that a maker has made since then: new
         ones may come for ever.
@@ -88,7 +88,7 @@ class Upcoming:
         return ended is not None and ended >= since
 
     def _keys_of(self, node: FlowNode) -> Keys:
-        """Return the target keys of a consumer that are coming."""
+        """Return the upcoming target keys of a consumer."""
         if node.id not in self._keys:
             self._read_ahead(node)
         return work_out(node, _number, self._above, self._upcoming_of, self._keys)
@@ -100,32 +100,32 @@ class Upcoming:
         return found
 
     def _read_ahead(self, node: FlowNode) -> None:
-        """Read at once which runs of the expected consumers and of all above them go on, and what waits there."""
+        """Read together the open runs, and what waits, of the expected consumers and of all above them."""
         found = reached([node, *self._expected], lambda each: () if each.id in self._keys else self._above(each))
         self._expected = []
         self._book.runs.load(each.id for each in found)
         self._book.targets.load_waiting(each.id for each in found if each.keeping is not None)
 
     def _above(self, node: FlowNode) -> Iterator[FlowNode]:
-        """Yield the makers whose coming makes a consumer come."""
+        """Yield the makers whose upcoming runs will start a consumer."""
         if self._follows_data(node):
             for uri in sorted(node.starts):
                 yield from (maker for maker in self._book.graph.makers(uri) if maker.id != node.id)
 
     def _active(self, node: FlowNode) -> Iterator[tuple[str | None, datetime]]:
-        """Yield the keys that run, are asked for in this pass or soon, or wait, with the instant since when they do."""
+        """Yield the keys that run, wait, or are asked for in this pass or soon, each with the instant of that."""
         yield from ((run.target.key, run.asked) for run in self._book.runs.of(node.id))
         if node.keeping is not None:
-            said = self._verdicts.get(node.id, {})
-            yield from ((key, _LAST) for key, verdict in said.items() if verdict and verdict.name in ("run", "waits"))
+            judged = self._verdicts.get(node.id, {})
+            yield from ((key, _LAST) for key, verdict in judged.items() if verdict and verdict.name in ("run", "waits"))
             upcoming = [(target.key, _LAST) for target in self._book.targets.waiting(node.id)]
             if node.is_partitioned:
                 upcoming += ((target.key, _FIRST) for target in self._book.targets.with_verdict("owed", node.id))
                 upcoming += ((key, _FIRST) for key in self._book.keys_set_aside(node.id))
-            yield from (each for each in upcoming if each[0] not in said)
+            yield from (each for each in upcoming if each[0] not in judged)
 
     def _about_to_start(self, node: FlowNode) -> Iterator[tuple[str | None, datetime]]:
-        """Yield the keys that an input which is coming will start, with the instant since when that is coming."""
+        """Yield the keys that an upcoming input will start, each with the instant from which that was clear."""
         if self._follows_data(node):
             for uri in sorted(node.starts):
                 for maker in self._book.graph.makers(uri):

@@ -1,4 +1,4 @@
-"""What a target reads, what it misses, and to which targets an item belongs: the one place for rule 8.3."""
+"""Find what a target reads, what it misses, and to which targets an item belongs: the one place for rule 8.3."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def items_read(book: FreshnessState, node: FlowNode, key: str | None, uri: str) 
 def items_then(
     book: FreshnessState, node: FlowNode, mapper: PartitionMapper | None, key: str | None, uri: str, place: int
 ) -> Iterator[Item]:
-    """Yield the items that a target read when its flow read an input by a mapper, and those that came after.
+    """Yield the items of an input that a target would have read by an earlier mapper, then and since then.
 
     Parameters:
-        mapper: the mapper of then; `None` if the input was read whole.
+        mapper: the earlier mapper; `None` if the input was read whole.
         place: up to where in the ledger the input was read.
     """
     if isinstance(mapper, LastMapper):
@@ -72,7 +72,7 @@ def missing_items(book: FreshnessState, node: FlowNode, key: str | None, uri: st
     if awaited is None:
         return [] if next(items_read(book, node, key, uri), None) is not None else [Item(uri)]
     missing = [item for each in awaited if book.updates.newest(item := Item(uri, each)) is None]
-    # An item without a key stands for all, as long as nothing is known by key.
+    # An item without a key counts for all keys until the first update with a key.
     is_whole = len(missing) == len(awaited) and book.updates.newest(Item(uri)) is not None
     return [] if is_whole else missing
 
@@ -194,7 +194,7 @@ def newest_made(book: FreshnessState, node: FlowNode, item: Item) -> ItemUpdate 
     """Return the newest update of an output of a target; a plain flow may give it keys. Contract 8.5.
 
     Parameters:
-        item: the output, with the target key; one key of what a plain flow makes stands for itself.
+        item: the output, with the target key; or a single key of what a plain flow makes.
     """
     is_whole = item.key is None and not node.is_partitioned
     return book.updates.newest_of(item.uri) if is_whole else book.updates.newest(item)
@@ -247,7 +247,7 @@ def _has_other_code(update: ItemUpdate, code_version: str) -> bool:
 
 
 def inputs_now(book: FreshnessState, node: FlowNode) -> Inputs:
-    """Return the inputs that a run tries which begins now."""
+    """Return the inputs that a run beginning now would try."""
     return Inputs(book.place(), node.code_versions, {uri: node.mappers.get(uri) for uri in node.inputs})
 
 
@@ -270,7 +270,7 @@ def are_same(book: FreshnessState, node: FlowNode, key: str | None, before: Inpu
 
 
 def is_changed(book: FreshnessState, node: FlowNode, key: str | None, uri: str, after: int, until: int) -> bool:
-    """Return True if an input, as far as it starts runs of a target, changed between two places in the ledger."""
+    """Return True if items of an input that start runs of a target changed between two places in the ledger."""
     return next(_changed_of(book, node, key, uri, after, until), None) is not None
 
 
@@ -381,7 +381,7 @@ def touch_item(book: FreshnessState, item: Item, *, is_new: bool) -> None:
 
 
 def touch_flow(book: FreshnessState, node: FlowNode, now: datetime) -> None:
-    """Put all targets of a flow on the agenda; of very many, the greatest keys, and let the clock look at the rest."""
+    """Put all targets of a flow on the agenda; of very many, the greatest keys: the clock judges the others later."""
     book.agenda.flows[node.id] = None
     if node.keeping is None:
         return
@@ -424,6 +424,6 @@ def _index(book: FreshnessState, node: FlowNode, uri: str, key: str) -> None:
 
 
 def _touch_missing(book: FreshnessState, node: FlowNode) -> None:
-    """Put the targets on the agenda that miss an input: an item that belongs to every target may be that."""
+    """Put the targets that miss an input on the agenda: the new item, which every target reads, may be that input."""
     for target in book.targets.with_verdict("missing_input", node.id):
         book.agenda.add(target)

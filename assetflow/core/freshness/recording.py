@@ -49,7 +49,7 @@ def begin_run(
     place: int | None = None,
     predecessor: UUID | None = None,
 ) -> Run:
-    """Remember a run that was asked for, or was started by hand, and that reads what is there now.
+    """Remember a new run, asked for or started by hand: it reads what is in the ledger now.
 
     Parameters:
         place: the place in the ledger up to which it reads; `None` for the newest one.
@@ -65,7 +65,7 @@ def begin_run(
 
 
 def retry_run(book: FreshnessState, node: FlowNode, run: Run, at: datetime, place: int) -> None:
-    """Remember that a run which had ended goes on again, as if it were asked for now: its failure does not count (4.7).
+    """Remember that an ended run is retried: it runs as if it were asked for now, and its failure is undone (4.7).
 
     Parameters:
         at: when it left its final state.
@@ -79,7 +79,7 @@ def retry_run(book: FreshnessState, node: FlowNode, run: Run, at: datetime, plac
 
 
 def start_run(book: FreshnessState, node: FlowNode, run: Run, at: datetime, place: int) -> None:
-    """Remember that a run started after it was asked for, and reads what is there then.
+    """Remember when a run started that was asked for earlier: it reads what is in the ledger at its start.
 
     Parameters:
         place: the place in the ledger up to which it reads.
@@ -96,7 +96,7 @@ def start_run(book: FreshnessState, node: FlowNode, run: Run, at: datetime, plac
 def correct_tried(
     book: FreshnessState, run: Run, output: str, read: Mapping[str, int], code_version: str | None
 ) -> None:
-    """Let a run that goes on have tried no more than an update says that it has read (8.6).
+    """Reduce what an open run has tried to what an update says it has read (8.6).
 
     Clocks differ, and an update that a task does not see may have come before the start of its run.
 
@@ -236,7 +236,7 @@ def retry(book: FreshnessState, node: FlowNode, key: str | None, now: datetime) 
 
 @dataclass(frozen=True)
 class Made:
-    """How an update was made, as its flow run tells.
+    """How an update was made, as its flow run reports it.
 
     Attributes:
         consumer: the flow that made it; `None` if it is not known.
@@ -268,7 +268,7 @@ class Made:
 def made_of(book: FreshnessState, event: AssetEvent) -> Made | None:
     """Return how an event was made; `None` for an update from outside.
 
-    What its task did not pin was read when the run was asked for, or at a time that nobody knows.
+    Inputs that its task did not pin were read when the run was asked for; without a known run, nobody knows when.
     """
     flow_run = event.origin.flow_run
     if flow_run is None or flow_run.deployment_id is None:
@@ -277,12 +277,12 @@ def made_of(book: FreshnessState, event: AssetEvent) -> Made | None:
     if node is None:
         return None
     depends = node.outputs.get(event.uri, frozenset())
-    told = {uri: pin for uri, pin in event.inputs.items() if uri in depends}
+    pinned = {uri: pin for uri, pin in event.inputs.items() if uri in depends}
     run = book.runs.of_flow_run(node.id, flow_run.id)
     if run is None:
         started = event.started or event.occurred
-        return Made(node.id, told or None, event.code_version, started, mappers=node.mappers)
-    pins = {**run.pins.get(event.uri, {}), **told}
+        return Made(node.id, pinned or None, event.code_version, started, mappers=node.mappers)
+    pins = {**run.pins.get(event.uri, {}), **pinned}
     return Made(node.id, pins, event.code_version, event.started or run.began, run, run.tried.reads)
 
 

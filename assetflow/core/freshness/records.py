@@ -1,4 +1,4 @@
-"""What is remembered of items, runs, targets, policies and backfills (contract chapter 8, Words)."""
+"""The records of items, runs, targets, policies and backfills (contract chapter 8, Words)."""
 
 from __future__ import annotations
 
@@ -82,10 +82,10 @@ class ItemUpdate:
 
 
 class VersionRun(NamedTuple):
-    """The unbroken row of updates of an item that followed an update with its version.
+    """An update of an item and the updates with the same version that followed it directly.
 
     Attributes:
-        last: the last update of the row.
+        last: the last update with this version.
         ended: the first update with another version; `None` if there was none.
     """
 
@@ -115,7 +115,7 @@ class Run:
     Attributes:
         id: that of its decision, or its own.
         asked: when it was asked for, UTC; of a run by hand, when it was created.
-        began: when it began, UTC; when it was asked for, as long as nobody knows better (8.6).
+        began: when it began, UTC; until its start is reported, when it was asked for (8.6).
         tried: the inputs as of its begin.
         pins: what each output is made from.
         predecessor: the decision before it for this target, if an Eager or Lazy flow was asked for (8.17).
@@ -153,11 +153,11 @@ class TargetRecord:
 
     Attributes:
         tried: the inputs of the run that ended last.
-        waived: inputs that are not owed.
+        waived: the inputs for which `catchup` asks for no run.
         failures: how often the inputs of `tried` have failed, one after the other.
         ended: when a run ended last.
         decision: the id of the last decision.
-        verdict: what was said of it last; "" if nothing is to be done.
+        verdict: the name of the last verdict on it; "" if nothing is to be done.
         retry_at: when a failed run is repeated, UTC.
     """
 
@@ -172,13 +172,13 @@ class TargetRecord:
 
 @dataclass(frozen=True, slots=True)
 class FlowRecord:
-    """Since when a flow is as it is, for what waits for its makers (8.6).
+    """When the parts of a flow's declaration were deployed, for what waits for its makers (8.6).
 
     Attributes:
-        outputs: each output with the deploy that brought it.
-        code: the deploy that brought the code versions.
-        reads: the deploy that brought the inputs.
-        kept: the deploy that made the flow Eager or Lazy; of any other flow, the one that brought it.
+        outputs: each output with the deploy that added it.
+        code: the deploy that changed the code versions last.
+        reads: the deploy that changed the inputs last.
+        kept: the deploy that made the flow Eager or Lazy; of any other flow, its first deploy.
         failed: when the last run began that failed for good; `None` after a good one (8.14).
         good: when the last run began that completed.
     """
@@ -280,7 +280,7 @@ class PolicyChange:
 
 StepState = Literal["todo", "asked", "done", "failed", "removed"]
 
-GOES_ON: tuple[StepState, ...] = ("todo", "asked")
+OPEN: tuple[StepState, ...] = ("todo", "asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +290,7 @@ class Backfill:
     Attributes:
         uri: the asset whose maker runs.
         down: whether the targets below run too.
-        concurrency: how many of its runs go on at most at a time; `None` for any number.
+        concurrency: how many targets run at most at a time; `None` for any number.
         by, why: who asked for it, and the reason given.
         stopped: since when it asks for nothing more, UTC.
         ended: when nothing of it was left, UTC.

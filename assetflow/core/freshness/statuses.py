@@ -14,7 +14,7 @@ from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Target
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.values.keeping import Cause
 
-# What is said of a target while a run of it goes on does not tell whether it is up to date.
+# While a target runs, its verdict does not say whether it is up to date.
 _OPEN: frozenset[VerdictName] = frozenset({"in_progress", "run"})
 _OPEN_OR_SHARED: frozenset[VerdictName] = frozenset({*_OPEN, "ignored"})
 _ALL: frozenset[VerdictName] = frozenset(get_args(VerdictName))

@@ -50,7 +50,7 @@ def answer_of(world: World, name: str, *, receipts: bool, timed: bool = False) -
         answer["receipts"] = _receipts(world)
     if world.answers:
         answer["answers"] = world.answers
-    if world.state.freshness.changes.told:
+    if world.state.freshness.changes.policy_changes:
         answer["freshness_events"] = freshness_events_answer(world)
     if world.state.freshness.changes.backfills:
         answer["backfills"] = backfills_answer(world)

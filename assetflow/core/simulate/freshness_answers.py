@@ -87,7 +87,7 @@ def backfills_answer(world: World) -> list[Json]:
 
 def freshness_events_answer(world: World) -> list[Json]:
     """Return the changes of state that were told, in order."""
-    told = world.state.freshness.changes.told
+    told = world.state.freshness.changes.policy_changes
     return [
         {"step": step, "time": time_text(each.at), "asset": each.uri, "state": each.state}
         for step, each in zip(world.step_of_told, told, strict=True)

@@ -162,7 +162,7 @@ class World:
 
     def note_told(self) -> None:
         """Note in which step the states were told that changed since the last call."""
-        told = len(self.state.freshness.changes.told)
+        told = len(self.state.freshness.changes.policy_changes)
         self.step_of_told += [self.step] * (told - len(self.step_of_told))
 
     def note_events(self, events: list[AssetEvent]) -> None:

@@ -99,7 +99,7 @@ class Clock:
                 reach("between-reading-and-instant")
             passed = await self._ledger.call(self._writer.run, until, self._ledger.now())
             made += len(passed.decisions)
-            if passed.told:
+            if passed.policy_changes:
                 self._on_told()
             self._next = passed.next
             if passed.next is None or passed.next > until:

@@ -152,10 +152,10 @@ def _write_policies(connection: Connection, changes: FreshnessChanges) -> None:
     _SET_POLICIES.run(connection, records)
     _DROP_POLICIES.run(connection, [(uri,) for uri, each in changes.policies.items() if each is None])
     _ADD_TOUCHES.run(connection, [(at, uri) for uri, at in changes.touched])
-    if changes.told:
+    if changes.policy_changes:
         last = connection.scalar(select(func.max(POLICY_CHANGE.c.number))) or 0
-        told = [(number, *POLICY_CHANGES.row(each)) for number, each in enumerate(changes.told, last + 1)]
-        _ADD_CHANGES.run(connection, told)
+        rows = [(number, *POLICY_CHANGES.row(each)) for number, each in enumerate(changes.policy_changes, last + 1)]
+        _ADD_CHANGES.run(connection, rows)
 
 
 def _write_backfills(connection: Connection, changes: FreshnessChanges) -> None:

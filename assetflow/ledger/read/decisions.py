@@ -139,7 +139,7 @@ class DecisionReader(Topic):
         return bool(self._scalar(_IS_COMPARED, {"flow_run": flow_run_id}))
 
     def ended(self, flow_runs: Collection[UUID]) -> Sequence[UUID]:
-        """Return those of some flow runs that have ended, as far as the ledger knows, whoever started them."""
+        """Return those of some flow runs whose end is in the ledger, whoever started them."""
         return self._scalars(_ENDED, {"runs": list(flow_runs)})
 
     def find(
@@ -200,7 +200,7 @@ class DecisionReader(Topic):
         return self._read(_in_progress("launched", limit))
 
     def open_runs(self, limit: int, after: UUID | None = None) -> Sequence[UUID]:
-        """Return flow runs of decisions that have not ended, as far as the ledger knows, in the order of their ids.
+        """Return the open flow runs of decisions in the ledger, in the order of their ids.
 
         Parameters:
             after: only runs whose ids come after this one; `None` for all.

@@ -134,11 +134,11 @@ class FreshnessReader(Topic):
         return bool(self._scalar(_KNOWS_RUN, {"run": flow_run_id}))
 
     def lacks_start(self, flow_run_id: UUID) -> bool:
-        """Return True if a run of a flow that is compared goes on, and its start is not stored (8.6)."""
+        """Return True if an open run of a compared flow has no stored start (8.6)."""
         return bool(self._scalar(_LACKS_START, {"run": flow_run_id}))
 
     def other_runs(self, limit: int, after: UUID | None = None) -> Sequence[UUID]:
-        """Return the flow runs that go on, as far as the ledger knows, and that no decision asked for (8.6), by id.
+        """Return the open flow runs in the ledger that no decision asked for (8.6), by id.
 
         Parameters:
             after: only runs whose ids come after this one; `None` for all.

@@ -35,7 +35,7 @@ _POLICY: Any = Stored(policy_to_json, policy_from_json)
 
 
 class DataFlowRow(Base, table=True):
-    """A flow in the data graph; `record` tells since when it is as it is (8.6)."""
+    """A flow in the data graph; `record` has when its parts were deployed (8.6)."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
     record: dict[str, Any] = Field(sa_type=stored(FlowRecord))

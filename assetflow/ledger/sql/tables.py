@@ -168,7 +168,7 @@ class RefusedRow(Base, table=True):
 class ConsumerRow(Base, table=True):
     """A consumer. The row of a removed one stays, for its receipts and decisions.
 
-    A flow without a schedule and without policies has a row that is not `listed`: it stands in the data graph only.
+    A flow without a schedule and without policies has a row that is not `listed`: it is in the data graph only.
     """
 
     __table_args__ = (
@@ -268,7 +268,7 @@ class DecisionRow(Base, table=True):
 
 
 class ConsumerClockRow(Base, table=True):
-    """The opening hours of a timed consumer, as far as they have come (9.7); `due`: when to look at them again."""
+    """The state of a timed consumer's opening hours (9.7); `due`: when to look at them again."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
     gone_through: datetime = Field(sa_type=UtcTime)
@@ -331,7 +331,7 @@ class EdgeRow(Base, table=True):
 
 
 class LeaseRow(Base, table=True):
-    """A lease: at most one row for each role, which `number` tells."""
+    """A lease: at most one row for each role; `number` is that of the role."""
 
     number: int = Field(primary_key=True)
     holder: UUID
@@ -353,9 +353,9 @@ class StandbyRow(Base, table=True):
 
 
 class WatcherRow(Base, table=True):
-    """A watcher of a deployed asset; `changed` is when it was last declared anew, paused or resumed.
+    """A watcher of a deployed asset; `changed` is when it was last declared, paused or resumed.
 
-    `begun` tells that a watcher with a cursor has looked for the first time. Contract 10.1, 10.4.
+    `begun` is true once a watcher with a cursor has looked for the first time. Contract 10.1, 10.4.
     """
 
     name: str = Field(primary_key=True)

@@ -56,7 +56,7 @@ class BackfillWriter(Operations):
             return backfill, self._store.keep_up_to_date(unit.state, [], now)
 
     def stop(self, number: int, now: datetime) -> list[Decision]:
-        """Ask for nothing more of a backfill. Its runs go on; its other targets are free again.
+        """Ask for nothing more of a backfill. Its runs continue; its other targets are free again.
 
         Returns:
             The decisions for targets that it held back.

@@ -36,12 +36,12 @@ class TimePassed:
     Attributes:
         decisions: the decisions, in the order of their instants for each queue.
         next: the next instant at which time may change something; `None` if there is none.
-        told: how many states of freshness policies changed, which has to be told.
+        policy_changes: how many changes of states of freshness policies are to be reported.
     """
 
     decisions: list[Decision]
     next: datetime | None
-    told: int = 0
+    policy_changes: int = 0
 
 
 class ClockWriter(Operations):
@@ -64,9 +64,9 @@ class ClockWriter(Operations):
             decisions = self._store.keep_up_to_date(unit.state, decisions, until, recorded=True)
             unit.state.freshness.idle()
             judge_states(unit.state.freshness, until)
-            told = len(unit.state.freshness.changes.told)
+            policy_changes = len(unit.state.freshness.changes.policy_changes)
         with self._store.reads() as connection:
-            return TimePassed(decisions, next_due(connection), told)
+            return TimePassed(decisions, next_due(connection), policy_changes)
 
     def to_announce(self, limit: int) -> list[MissedDeadlineRecord]:
         """Return the missed deadlines of which Prefect does not know yet, oldest first."""
@@ -85,7 +85,7 @@ _TO_TELL = CHANGES.where(POLICY_CHANGE.c.stored.is_(None)).order_by(POLICY_CHANG
 
 
 class FreshnessWriter(Operations):
-    """Writes what is to be tried again, and what Prefect was told."""
+    """Retries targets, and stores which changes of states were reported to Prefect."""
 
     def retry(self, consumer: int, key: str | None, now: datetime) -> list[Decision]:
         """Forget what an Eager or Lazy consumer tried and waived, and return the decisions of the pass that follows.

@@ -115,7 +115,7 @@ class DecisionWriter(Operations):
     def retried(
         self, flow_run_id: UUID, state_at: datetime, now: datetime, *, late: bool = False, at: datetime | None = None
     ) -> bool:
-        """Store that the run of a decision goes on again, which had ended. Contract 4.7.
+        """Store that the ended run of a decision runs again. Contract 4.7.
 
         Parameters:
             state_at: the time of its newest state, by Prefect's clock.
@@ -123,7 +123,7 @@ class DecisionWriter(Operations):
             at: when it left its final state; `None` if nobody knows: then as early as can be, at its end.
 
         Returns:
-            False if no decision has this run, it goes on, or its end is newer.
+            False if no decision has this run, it has not ended, or its end is newer.
         """
         with self._store.transaction(now) as unit:
             row = unit.connection.execute(_RUNS.where(DECISION.c.flow_run_id == flow_run_id)).one_or_none()
@@ -158,8 +158,8 @@ class DecisionWriter(Operations):
             flow_run_id, decision_id: one of them.
             late: updates which came before the end may not be recorded yet. Then nothing is decided for a timed queue.
             at: when the run ended; `None` for now. What is kept up to date by it counts from then (8.6).
-            began: when the run started, if Prefect tells.
-            state_at: the time of the run's last state, by Prefect's clock. A run that ended before goes on again first.
+            began: when the run started, if Prefect knows it.
+            state_at: the time of the run's last state, by Prefect's clock. If it had ended, it runs again first.
 
         Returns:
             The decisions of the pass; `None` if no decision has this run or id, or it has ended with this state or a
@@ -184,7 +184,7 @@ class DecisionWriter(Operations):
     def backfill(
         self, consumer: int, attempts: Mapping[str, int], *, at_once: int, now: datetime
     ) -> Sequence[Decision]:
-        """Make the next decisions of a backfill, so that at most `at_once` runs of backfills of the consumer go on.
+        """Make the next decisions of a backfill, so that at most `at_once` runs of the consumer's backfills are open.
 
         Call it again until all decisions are made: each is made once, whoever calls and whenever a caller is killed.
 
@@ -266,7 +266,7 @@ class RunWriter(Operations):
     """Writes runs that a person or a timetable started."""
 
     def goes_on(self, run: RunGoingOn, now: datetime) -> list[Decision]:
-        """Store that a run goes on, if what it makes is compared, and return the decisions of the pass.
+        """Store that a run is open, if what it makes is compared, and return the decisions of the pass.
 
         A second call changes nothing, whether or not the run has ended.
         """
@@ -281,9 +281,9 @@ class RunWriter(Operations):
             return self._store.keep_up_to_date(unit.state, [], now)
 
     def began(self, run: UUID, at: datetime, now: datetime) -> None:
-        """Store when a run started, if it goes on and what it reads and makes is compared.
+        """Store when an open run started, if what it reads and makes is compared.
 
-        The start that is stored first counts. Nothing is decided: while a run goes on, its target waits.
+        The start that is stored first counts. Nothing is decided: while its target runs, it waits.
 
         Parameters:
             run: the flow run, of a decision or another.
@@ -296,14 +296,14 @@ class RunWriter(Operations):
                 start_kept_run(unit.state, row.consumer, row.id, at, now)
 
     def retried(self, run: UUID, state_at: datetime, now: datetime, at: datetime | None = None) -> bool:
-        """Store that such a run goes on again, which had ended. Contract 4.7.
+        """Store that such a run, which had ended, runs again. Contract 4.7.
 
         Parameters:
             state_at: the time of its newest state, by Prefect's clock.
             at: when it left its final state; `None` if nobody knows: then as early as can be, at its end.
 
         Returns:
-            False if there is no such run, it goes on, or its end is newer.
+            False if there is no such run, it has not ended, or its end is newer.
         """
         with self._store.transaction(now) as unit:
             row = unit.connection.execute(_RUN, {"run": run}).one_or_none()
@@ -318,7 +318,7 @@ class RunWriter(Operations):
         """Store that such a run has ended, and return the decisions of the pass.
 
         Parameters:
-            state_at: the time of its last state, by Prefect's clock. A run that ended before goes on again first.
+            state_at: the time of its last state, by Prefect's clock. If it had ended already, it runs again first.
 
         Returns:
             `None` if there is no such run, or it has ended with this state or a newer one.

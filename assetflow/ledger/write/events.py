@@ -8,7 +8,7 @@ from uuid import UUID, uuid5
 
 from sqlalchemy import Connection, insert, select
 
-from assetflow.core.freshness.demands import count_as_told
+from assetflow.core.freshness.demands import judge_silently
 from assetflow.core.json_data import fit_json, fit_text
 from assetflow.core.rules.adoption import Adoption, Decided
 from assetflow.core.rules.fold import Recorded
@@ -67,11 +67,11 @@ class EventWriter(Operations):
             known = {number: ended is None for number, ended in unit.connection.execute(_ENDS, {"ids": list(ids)})}
             decisions = adoption.finish(unit.state, unit.state.consumers.live(), now, known)
             look_at_all(unit.state, now)
-            # In the data graph, the runs of those that are adopted go on since they were made.
+            # The runs of adopted decisions are in the data graph already.
             adopted = [each for each in decisions if each.id in ids]
             made = [each for each in decisions if each.id not in ids]
             decisions = [*adopted, *keep_up_to_date(unit.state, made, now)]
-            count_as_told(unit.state.freshness, now)
+            judge_silently(unit.state.freshness, now)
         self._store.adoption = None
         return decisions
 

@@ -49,7 +49,7 @@ MOST_DECISIONS = 500
 
 @dataclass
 class Memory:
-    """The state of the ledger after a transaction, as far as this process knows it.
+    """What this process remembers of the ledger after a transaction.
 
     Attributes:
         revision: the revision of the ledger after it.
@@ -69,7 +69,7 @@ class UnitOfWork:
     Parameters:
         connection: in a transaction that writes.
         now: the time that is stored with receipts and changes.
-        memory: the memory of the last committed transaction; it is used as far as it is still true.
+        memory: the memory of the last committed transaction; what other processes changed since then is read.
 
     Attributes:
         memory: what is known once this transaction is committed. After a rollback it is wrong.
@@ -107,7 +107,7 @@ class UnitOfWork:
         self._declarations[consumer] = (text, flow_id)
 
     def forget_elsewhere(self) -> None:
-        """Let other processes forget what they remember: something changes that no event or decision tells them."""
+        """Let other processes forget what they remember: they cannot see this change in events and decisions."""
         self._rewrites = True
 
     def write(self) -> None:
@@ -179,8 +179,8 @@ class Store:
         """Record a recording and make the passes that follow it; return what became of it, and the decisions."""
         recorded, decided = record_and_pass(state, recording, now, self.passing)
         if self.adoption is not None:
-            # A rebuilt ledger does not know what was told before (8.17).
-            state.freshness.changes.told.clear()
+            # A rebuilt ledger does not know what was reported before (8.17).
+            state.freshness.changes.policy_changes.clear()
         return recorded, self.keep_up_to_date(state, decided, now)
 
     def keep_up_to_date(

@@ -38,7 +38,7 @@ class Writer:
         lease: the operations of an evaluator.
         runs: when runs began and ended that no decision asked for, or whose outputs are compared.
         clock: lets time act on timed consumers.
-        freshness: what Prefect was told of changed states.
+        freshness: retries targets, and stores which changes of states were reported to Prefect.
         backfills: begins, stops and resumes backfills of assets.
         watchers: what watchers found, and how they are.
     """

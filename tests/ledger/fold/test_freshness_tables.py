@@ -45,15 +45,15 @@ class StateOnTables(State):
     def write_book(self) -> None:
         """Write what the book noted, and let it forget the rest."""
         changes = self.freshness.changes
-        told, backfills, steps = changes.told, changes.backfills, changes.steps
+        told, backfills, steps = changes.policy_changes, changes.backfills, changes.steps
         changes.backfills = {number: each for number, each in backfills.items() if self._written.get(number) != each}
         self._written |= changes.backfills
-        changes.told = told[self._told :]
+        changes.policy_changes = told[self._told :]
         write_freshness(self._connection, changes)
         self._told = len(told)
         changes.begin()
         # The answer tells of all changes of state, and of all backfills.
-        changes.told, changes.backfills, changes.steps = told, backfills, steps
+        changes.policy_changes, changes.backfills, changes.steps = told, backfills, steps
         self.freshness.renew()
 
 

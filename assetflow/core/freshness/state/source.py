@@ -58,7 +58,7 @@ class FreshnessSource:
         """
 
     def flow_record(self, consumer: int) -> FlowRecord | None:
-        """Return since when a flow is as it is."""
+        """Return the record of a flow."""
         return None
 
     def newest(self, items: Collection[Item]) -> Iterable[ItemUpdate]:
@@ -82,7 +82,7 @@ class FreshnessSource:
         return None
 
     def version_run(self, update: ItemUpdate) -> VersionRun:
-        """Return the row of an update."""
+        """Return the updates with the same version that followed an update directly."""
         return VersionRun(update, None)
 
     def history(self, item: Item) -> Iterator[ItemUpdate]:
@@ -122,19 +122,19 @@ class FreshnessSource:
         return 0
 
     def records(self, targets: Collection[Target]) -> Iterable[tuple[Target, TargetRecord]]:
-        """Return what is remembered of these targets."""
+        """Return the records of these targets."""
         return ()
 
     def with_verdict(self, verdict: str, consumer: int, most: int | None = None) -> Iterable[Target]:
-        """Return the targets of a consumer of which this was said last; with `most`, only the greatest keys."""
+        """Return the targets of a consumer with this verdict; with `most`, only the greatest keys."""
         return ()
 
     def verdicts(self, consumer: int) -> Mapping[str, int]:
-        """Return what was said last of the known targets of a consumer, unless that is nothing, with their number."""
+        """Return the verdicts on the known targets of a consumer, each with the number of targets."""
         return {}
 
     def consumers_with(self, verdict: str) -> Iterable[int]:
-        """Return the consumers that have targets of which this was said last."""
+        """Return the consumers that have targets with this verdict."""
         return ()
 
     def due_targets(self, until: datetime, most: int | None = None) -> Iterable[Target]:
@@ -150,7 +150,7 @@ class FreshnessSource:
         return ()
 
     def runs(self, consumers: Collection[int]) -> Iterable[Run]:
-        """Return the runs of these consumers that go on, those of each in the order in which they began."""
+        """Return the open runs of these consumers, those of each in the order in which they began."""
         return ()
 
     def durations(self, consumer: int) -> Iterable[timedelta]:
@@ -182,7 +182,7 @@ class FreshnessSource:
         return ()
 
     def backfills(self) -> Iterable[Backfill]:
-        """Return the backfills that go on, also those that were stopped, in order."""
+        """Return the open backfills, also those that were stopped, in order."""
         return ()
 
     def backfills_of(self, target: Target) -> Iterable[Backfill]:
@@ -225,8 +225,8 @@ class FreshnessChanges:
         readings: new pairs of a target and a key of an input that it reads.
         target_keys: the new targets of partitioned flows.
         forgotten: the flows whose readings and targets from before the unit do not count any more.
-        flows: since when flows are as they are; `None` for one that was removed.
-        targets: what is remembered of targets from now on.
+        flows: the records of flows; `None` for a removed flow.
+        targets: the new and changed records of targets.
         looks: when targets have to be looked at again; `None` for not at all.
         set_aside: the flows whose targets are judged later: the keys that are not, and when that may begin.
         begun: the runs that began, or began later than was known.
@@ -234,8 +234,8 @@ class FreshnessChanges:
         policies: what is remembered of policies; `None` for one that is gone.
         touched: the assets whose policies have to be judged, each with the instant at which something happened.
         judged: up to when the policies are judged; `None` if they were not.
-        told: the changes of state of policies, in order: the outbox of the events in Prefect.
-        backfills: the backfills that were made or went on.
+        policy_changes: the changes of states to report, in order: each becomes one event in Prefect.
+        backfills: the new and changed backfills.
         steps: what became of the targets of backfills, by backfill and place.
         edges: what the targets of new backfills wait for: the backfill, the place above and the place below.
         is_idle: True if nothing was compared any more, so that nothing from before this unit has to be looked at.
@@ -256,7 +256,7 @@ class FreshnessChanges:
         self.policies: dict[str, PolicyRecord | None] = {}
         self.touched: dict[tuple[str, datetime], None] = {}
         self.judged: datetime | None = None
-        self.told: list[PolicyChange] = []
+        self.policy_changes: list[PolicyChange] = []
         self.backfills: dict[int, Backfill] = {}
         self.steps: dict[tuple[int, int], BackfillItem] = {}
         self.edges: list[tuple[int, int, int]] = []

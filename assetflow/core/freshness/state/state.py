@@ -1,4 +1,4 @@
-"""The book of chapter 8: the data graph, updates, readings, runs, targets, policies and backfills.
+"""The state of chapter 8: the data graph, updates, readings, runs, targets, policies and backfills.
 
 It is the part of a state that versions and freshness need. Like the rest of the state it reads from its source what it
 does not remember, and notes its changes. Without a source it holds everything itself, as in the simulator.
@@ -25,11 +25,10 @@ class Agenda:
 
     Attributes:
         targets: the targets to judge.
-        flows: the flows whose runs, updates or declarations changed: what is below them may not have to wait any more.
+        flows: the flows whose runs, updates or declarations changed: what waits below them may run now.
         assets: the assets that were updated or observed.
         instants: the instants of the updates.
-        catching_up: the targets that are on the agenda because their flow was deployed or resumed: what it owes
-            runs in parts.
+        catching_up: the targets whose flow was deployed or resumed; they run a few at a time (8.18).
     """
 
     targets: dict[Target, None] = field(default_factory=dict[Target, None])
@@ -67,7 +66,7 @@ class FreshnessState:
         resolve: returns the URI of a token; `None` for a name that nobody has.
         tokens_of: returns the tokens of a URI, by which mappers are found.
         place: returns the sequence of the newest update in the ledger.
-        in_memory: whether the book itself has to remember every update, because nobody else does. In a ledger, it
+        in_memory: whether this state has to remember every update, because nobody else does. In a ledger, it
             knows flows only if one of them keeps its outputs up to date, or declares a freshness policy, and compares
             only what that concerns.
 
@@ -149,17 +148,17 @@ class FreshnessState:
         self._follow_graph()
 
     def renamed(self, name: str) -> None:
-        """Resolve references to a name anew, because it became known."""
+        """Resolve references to a name again, because its asset became known."""
         if self.graph.renamed(name):
             self._follow_graph()
 
     def begin(self) -> None:
-        """Begin a unit of work. Where nothing is compared, there is nothing to clear."""
+        """Begin a unit of work: clear the changes of the one before, if something is compared."""
         if self.compares or self.changes.flows or self.changes.is_idle:
             self.changes.begin()
 
     def idle(self) -> None:
-        """Let the clock have nothing to do here if nothing is compared: no pass would move what is due on."""
+        """Clear the clock if nothing is compared: no pass would follow what it finds due."""
         if not self.compares:
             self.changes.is_idle = True
 

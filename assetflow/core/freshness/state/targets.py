@@ -10,7 +10,7 @@ from heapq import merge
 from uuid import UUID
 
 from assetflow.core.freshness.records import (
-    GOES_ON,
+    OPEN,
     Backfill,
     BackfillItem,
     Inputs,
@@ -39,15 +39,15 @@ class Targets:
         self._waiting = Mirror[int, list[Target]](self._read_waiting, [])
 
     def load(self, targets: Iterable[Target]) -> None:
-        """Read what is remembered of these targets, as far as it is not known."""
+        """Read the records of these targets, unless they are known."""
         self._records.load(targets)
 
     def find(self, target: Target) -> TargetRecord:
-        """Return what is remembered of a target."""
+        """Return the record of a target."""
         return self._records[target]
 
     def save(self, target: Target, record: TargetRecord) -> None:
-        """Write what is remembered of a target from now on."""
+        """Write the record of a target."""
         before = self.find(target)
         if before == record:
             return
@@ -61,7 +61,7 @@ class Targets:
                 self._by_verdict.setdefault(record.verdict, {}).setdefault(target.consumer, {})[target] = None
 
     def load_waiting(self, consumers: Iterable[int]) -> None:
-        """Read which targets of these consumers wait for others, as far as it is not known."""
+        """Read which targets of these consumers wait for others, unless it is known."""
         self._waiting.load(consumers)
 
     def waiting(self, consumer: int) -> Collection[Target]:
@@ -71,7 +71,7 @@ class Targets:
         return dict.fromkeys([*own, *stored])
 
     def with_verdict(self, verdict: str, consumer: int, most: int | None = None) -> Collection[Target]:
-        """Return the targets of a consumer of which this was said last.
+        """Return the targets of a consumer that have this verdict.
 
         Parameters:
             most: at least that many, if there are; all by default.
@@ -81,7 +81,7 @@ class Targets:
         return dict.fromkeys([*own, *(each for each in stored if each not in self._changes.targets)])
 
     def verdicts(self, consumer: int, is_known: Callable[[Target], bool]) -> Mapping[str, int]:
-        """Return what was said last of the targets of a consumer, each with the number of targets.
+        """Return the verdicts on the targets of a consumer, each with the number of targets.
 
         Parameters:
             is_known: returns whether there is a target; a run by hand may have a key of its own.
@@ -93,12 +93,12 @@ class Targets:
         return {name: sum(map(is_known, self.with_verdict(name, consumer))) for name in sorted(names)}
 
     def consumers_with(self, verdict: str) -> Collection[int]:
-        """Return the consumers that have targets of which this was said last."""
+        """Return the consumers that have targets with this verdict."""
         own = (number for number, targets in self._by_verdict.get(verdict, {}).items() if targets)
         return dict.fromkeys([*own, *self._source.consumers_with(verdict)])
 
     def set_aside(self, consumer: int, but: Set[str], now: datetime) -> None:
-        """Let the targets of a consumer be judged later, except some keys; until then, they count as owed."""
+        """Let the clock judge the targets of a consumer later, except some keys; until then, they are "owed"."""
         self._changes.set_aside[consumer] = but, now
 
     def not_set_aside(self, consumer: int) -> Set[str] | None:
@@ -142,7 +142,7 @@ class Targets:
 
 
 class Runs:
-    """The runs that go on, by consumer, in the order in which they began."""
+    """The open runs by consumer, in the order in which they began."""
 
     def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
         self._source = source
@@ -152,26 +152,26 @@ class Runs:
         self._durations: dict[int, deque[timedelta]] = {}
 
     def load(self, consumers: Iterable[int]) -> None:
-        """Read the runs of these consumers that go on, as far as they are not known."""
+        """Read the open runs of these consumers, unless they are known."""
         self._open.load(consumers)
 
     def of(self, consumer: int) -> Collection[Run]:
-        """Return the runs of a consumer that go on."""
+        """Return the open runs of a consumer."""
         return self._open[consumer].values()
 
     def of_target(self, target: Target) -> Sequence[Run]:
-        """Return the runs of a target that go on."""
+        """Return the open runs of a target."""
         return [run for run in self._open[target.consumer].values() if run.target == target]
 
     def of_flow_run(self, consumer: int, flow_run: UUID) -> Run | None:
         """Return the run of a consumer that Prefect knows by an id, also after its end; `None` if it is not known."""
         known = self._open[consumer]
         found = known.get(flow_run) or self._source.run_of(flow_run)
-        # Of a run that goes on, this unit of work may know more than the source.
+        # This unit of work may know more of an open run than the source.
         return None if found is None else known.get(found.id, found)
 
     def is_busy(self, target: Target) -> bool:
-        """Return True while a run of a target goes on (8.6)."""
+        """Return True while a target runs (8.6)."""
         self.load([target.consumer])
         return self._busy[target] > 0
 
@@ -271,7 +271,7 @@ class Policies:
         return min((moment for moment in moments if moment is not None), default=None)
 
     def save(self, uri: str, record: PolicyRecord) -> None:
-        """Write what is remembered of a policy from now on."""
+        """Write the record of a policy."""
         if self.find(uri) != record:
             self._records[uri] = self._changes.policies[uri] = record
         self._due.set(uri, record.due)
@@ -293,9 +293,9 @@ class Policies:
             state, state_since = ("unknown", None) if known is None else (known.state, known.state_since)
             self.save(uri, PolicyRecord(policy, since, state, state_since))
 
-    def tell(self, changes: Iterable[PolicyChange]) -> None:
-        """Remember what has to be told of changed states, in the order of their instants."""
-        self._changes.told += sorted(changes, key=lambda change: (change.at, change.uri))
+    def report(self, changes: Iterable[PolicyChange]) -> None:
+        """Write the changes of states that become events, in the order of their instants."""
+        self._changes.policy_changes += sorted(changes, key=lambda change: (change.at, change.uri))
 
 
 def judged(record: PolicyRecord, state: State, at: datetime, data_time: DataTime | None) -> PolicyRecord:
@@ -304,13 +304,13 @@ def judged(record: PolicyRecord, state: State, at: datetime, data_time: DataTime
     return replace(record, state=state, state_since=since, data_time=data_time)
 
 
-def has_to_be_told(before: State, after: State) -> bool:
+def is_reported(before: State, after: State) -> bool:
     """Return True if a change of state makes an event: `pass` does only after `warn` or `fail` (8.13)."""
     return before != after and (after in ("warn", "fail") or (after == "pass" and before in ("warn", "fail")))
 
 
 class Backfills:
-    """The backfills that go on, in order, and their targets."""
+    """The open backfills, in order, and their targets."""
 
     def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
         self._source = source
@@ -322,7 +322,7 @@ class Backfills:
         self._below: dict[int, dict[int, list[int]]] = {}
 
     def live(self) -> Collection[Backfill]:
-        """Return the backfills that go on, also those that were stopped, in order."""
+        """Return the open backfills, also those that were stopped, in order."""
         return list(self._known().values())
 
     def of_target(self, target: Target) -> Collection[Backfill]:
@@ -345,7 +345,7 @@ class Backfills:
             self._changes.edges.append((backfill.number, above, below))
 
     def set(self, backfill: Backfill) -> None:
-        """Write a backfill: it begins, is stopped, goes on or ends."""
+        """Write a backfill that begins, is stopped or resumed, or ends."""
         known = self._known()
         known[backfill.number] = self._changes.backfills[backfill.number] = backfill
         if backfill.ended is not None:
@@ -364,9 +364,9 @@ class Backfills:
 
     def has(self, target: Target) -> bool:
         """Return True if a target waits or runs in a backfill that was not stopped."""
-        going_on = (each.number for each in self.live() if each.stopped is None)
-        steps = (self.find(number, target) for number in going_on)
-        return any(step is not None and step.state in GOES_ON for step in steps)
+        running = (each.number for each in self.live() if each.stopped is None)
+        steps = (self.find(number, target) for number in running)
+        return any(step is not None and step.state in OPEN for step in steps)
 
     def ready(self, number: int) -> Iterator[BackfillItem]:
         """Yield the targets of a backfill that wait for nothing above them any more, in order."""
@@ -386,7 +386,7 @@ class Backfills:
 
     def of_consumer(self, number: int, consumer: int) -> list[BackfillItem]:
         """Return the targets of a consumer that wait or run in a backfill, in order."""
-        return self._in(number, GOES_ON, consumer)
+        return self._in(number, OPEN, consumer)
 
     def taken_off(self, number: int) -> list[BackfillItem]:
         """Return the targets of a backfill that failed, or were taken off, in order."""

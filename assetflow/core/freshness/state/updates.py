@@ -15,7 +15,7 @@ from assetflow.core.kept import Mirror
 
 
 class Updates:
-    """The updates of all items: those of the source, followed by those of this unit of work."""
+    """The updates of all items: those in the source, then those of this unit of work."""
 
     def __init__(self, source: FreshnessSource, changes: FreshnessChanges) -> None:
         self._source = source
@@ -31,7 +31,7 @@ class Updates:
         self._stored = Mirror[str, ItemUpdate].one_by_one(source.newest_of)
 
     def load(self, items: Iterable[Item]) -> None:
-        """Read the newest updates of these items, as far as they are not known."""
+        """Read the newest updates of these items, unless they are known."""
         self._newest.load(items)
 
     def add(self, update: ItemUpdate) -> bool:
@@ -69,7 +69,7 @@ class Updates:
         return own[place - 1] if place else self._source.as_of(item, sequence)
 
     def version_run(self, update: ItemUpdate) -> VersionRun:
-        """Return the row of updates with the same version that followed an update."""
+        """Return the updates with the same version that followed an update directly."""
         own = self._own.get(update.item, ())
         place = _index(own, update)
         last, ended = self._source.version_run(update) if place is None else VersionRun(update, None)
@@ -198,7 +198,7 @@ class Readings:
         self._loaded: dict[Target, dict[str, list[str]]] = {}
 
     def load(self, consumer: int, targets: Iterable[Target]) -> None:
-        """Read the keys of all inputs that map to these targets of a consumer, as far as they are not known."""
+        """Read the keys of all inputs that map to these targets of a consumer, unless they are known."""
         missing = [each for each in targets if each.key is not None and each not in self._loaded]
         if missing and not self._is_forgotten(consumer):
             self._loaded |= {target: {} for target in missing}

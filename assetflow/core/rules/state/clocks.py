@@ -13,12 +13,12 @@ from assetflow.core.values.consumers import Decision
 
 @dataclass(frozen=True, slots=True)
 class ConsumerClock:
-    """The opening hours of one consumer, as far as they have come.
+    """The state of the opening hours of one consumer.
 
     Attributes:
         gone_through: all openings and closings up to this instant, included, have been gone through.
         opened: the latest opening; `None` before the first.
-        is_open: `until` has not closed it. Whether a decision has, each queue knows.
+        is_open: `until` has not closed it. A decision closes it for its queue only: see `QueueClock.closed`.
         deadlines: the openings that neither a decision nor a deadline has settled: when each deadline is due, and when
             the schedule opened.
         due: the next instant at which an opening, `until` or a deadline has to be looked at; `None` if there is none.
@@ -40,7 +40,7 @@ class QueueClock:
             had nothing to do yet.
         closed: the opening that a decision or a deadline has closed for this queue.
         overdue: a missed deadline said "run", and no decision has come since.
-        told: the sequence of the event whose deadline was told last; 0 before the first.
+        told: the sequence of the event whose deadline was reported last; 0 before the first.
         deferred: events are queued whose passes wait until earlier instants are decided.
         due: the next instant at which time may change something; `None` if there is none.
         decided: the instant of the last decision; `None` before the first, and without a cooldown (9.11).
@@ -82,7 +82,7 @@ class Clocks:
         return instant if self._now is None else max(self._now, instant)
 
     def load(self, queues: Collection[QueueKey]) -> None:
-        """Read what is remembered of these queues and their consumers, as far as it is not known."""
+        """Read the clocks of these queues and their consumers, unless they are known."""
         self._consumers.load(number for number, _ in queues)
         self._queues.load(queues)
 

@@ -86,7 +86,7 @@ def _touched(state: State, events: Iterable[AssetEvent], tokens: Mapping[str, fr
 
 
 def _timed(state: State, events: Iterable[AssetEvent], tokens: Mapping[str, frozenset[Token]]) -> Iterable[QueueKey]:
-    """Yield the queues of timed consumers that the events will be added to: the clock tells of each."""
+    """Yield the queues of timed consumers that the events will be added to: each needs its clock."""
     for event in events:
         found = tokens[event.asset.uri]
         for consumer in state.consumers.wanting(found):

@@ -163,7 +163,7 @@ class Queues:
     def renew(self) -> None:
         """Forget the events of long queues, and the least recently used queues if there are too many."""
         self._stored_keys.clear()
-        # The next unit of work goes on with the queue that has filled this one with decisions.
+        # The next unit of work continues with the queue that has filled this one with decisions.
         for key in () if self._changes.is_full else self._long:
             queue = self._queues.find(key)
             if queue is not None:

@@ -62,7 +62,7 @@ class Receipts:
 
 
 class Decisions:
-    """The decisions. Runs end outside of the fold, so each unit of work reads anew which of them are going."""
+    """The decisions. Runs end outside of the fold, so each unit of work reads which of them are open."""
 
     def __init__(self, source: StateSource, changes: Changes) -> None:
         self._source = source
@@ -177,7 +177,7 @@ class State:
         return self.events.append(event, recording, now)
 
     def write(self, event: AssetEvent, receipt: Receipt) -> None:
-        """Write a receipt and keep the queue in step; it replaces the one of the same event, consumer and key."""
+        """Write a receipt, which replaces the one of the same event, consumer and key, and update the queue."""
         consumer = receipt.consumer
         if consumer is not None:
             if receipt.status == "queued":
@@ -187,7 +187,7 @@ class State:
         self.receipts.write(receipt)
 
     def unqueue(self, event: AssetEvent, consumer: int, target_key: str | None) -> None:
-        """Delete a queued receipt, because the event is mapped anew. Contract 5.6."""
+        """Delete a queued receipt, because the event gets other target keys. Contract 5.6."""
         self.queues.take(event, consumer, target_key)
         self.receipts.drop(place_in_ledger(event), consumer, target_key)
 
