@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from assetflow.ledger.read.explanations import WhatIfReader
     from assetflow.ledger.read.feed import FeedReader
     from assetflow.ledger.read.freshness import FreshnessReader, PolicyReader
-    from assetflow.ledger.read.graph import GraphReader
-    from assetflow.ledger.read.lineage import LineageReader
+    from assetflow.ledger.read.graph import GraphReader, LineageReader
     from assetflow.ledger.read.partitions import PartitionReader, PartitionStateReader
     from assetflow.ledger.read.past import PastReader
     from assetflow.ledger.read.pruning import PruningReader
@@ -56,7 +55,7 @@ _TOPICS = {
     "deadlines": ("consumers", "DeadlineReader"),
     "policies": ("freshness", "PolicyReader"),
     "backfills": ("backfills", "BackfillReader"),
-    "lineage": ("lineage", "LineageReader"),
+    "lineage": ("graph", "LineageReader"),
     "graph": ("graph", "GraphReader"),
     "freshness": ("freshness", "FreshnessReader"),
     "feed": ("feed", "FeedReader"),
