@@ -23,7 +23,7 @@ from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
-from assetflow.ledger.read.judging import HELD_UP
+from assetflow.ledger.read.freshness import HELD_UP
 from tests.cli.conftest import Call
 from tests.cli.screen import screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update

@@ -22,7 +22,7 @@ from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
 from assetflow.evaluator.process.status import HeldUpWriter
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease import Role
-from assetflow.ledger.read.judging import HELD_UP
+from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.prefect_io.recordings import recording_to_artifact
 from assetflow.watchers import FileTrigger
 from tests.cli.conftest import API_URL, Call

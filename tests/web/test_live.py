@@ -15,7 +15,7 @@ from assetflow.api.requests import Backend
 from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder, Role
-from assetflow.ledger.read.judging import HELD_UP
+from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.watchers import FileTrigger
 from assetflow.web import live as live_module
 from assetflow.web.live import LedgerChange, Live

@@ -21,7 +21,7 @@ from assetflow.evaluator.incoming.catch_up import AHEAD, UPDATES, Sweeps
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.liveness import downtime, failing_words, is_silent, not_watching
 from assetflow.ledger.lease import Evaluators
-from assetflow.ledger.read.judging import HELD_UP
+from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import NO_WATCHERS, ConsumerFilter, WatchingStatus
 from assetflow.prefect_io.answers import unreadable

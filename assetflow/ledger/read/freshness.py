@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, exists, func, or_, select
+from sqlalchemy import Connection, and_, bindparam, exists, func, or_, select
 
 from assetflow.core.explain.plan import PlannedConsumer, explain_plan
 from assetflow.core.explain.status import (
@@ -27,14 +27,18 @@ from assetflow.core.freshness.reads import all_keys, missing_items
 from assetflow.core.rules.state import State
 from assetflow.core.values.words import iso
 from assetflow.core.wire.events import origin_from_json
-from assetflow.ledger.read.judging import read_unjudged
+from assetflow.ledger.lease import evaluators
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import States
 from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION, KEPT_RUN, POLICY, POLICY_CHANGE
 from assetflow.ledger.sql.rows import ITEM_UPDATES, POLICY_CHANGES, POLICY_RECORDS
-from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT
+from assetflow.ledger.sql.tables import CONSUMER, CURSOR, DECISION, EVENT
 
+# What the evaluator cannot do now.
+HELD_UP = "held up"
+# An evaluator reads Prefect's logs every few seconds, and stores every ten seconds up to when.
+_PATIENCE = timedelta(seconds=30)
 MOST_READERS = 20
 MOST_MISSED = 500
 
@@ -306,3 +310,15 @@ def change_of(row: Sequence[Any]) -> StateChange:
     """Return the change of a state in a row of `CHANGES`."""
     number, *change, posted, stored, maker, deployment_id, flow_run = row
     return StateChange(number, POLICY_CHANGES.read(change), maker, deployment_id, flow_run, posted, stored)
+
+
+def read_unjudged(connection: Connection) -> Unjudged | None:
+    """Return since when and why nothing is judged; `None` if an evaluator judges, or has never read Prefect's logs."""
+    cursors = dict(connection.execute(select(CURSOR.c.name, CURSOR.c.value)).tuples().all())
+    if cursors.get("events") is None:
+        return None
+    read, found = datetime.fromisoformat(cursors["events"]), evaluators(connection)
+    if found.alive and found.now - read < _PATIENCE:
+        return None
+    reason = "Prefect does not answer" if cursors.get(HELD_UP) else "the evaluator is still reading Prefect's logs"
+    return Unjudged(read, reason if found.alive else "no evaluator is running", found.now)

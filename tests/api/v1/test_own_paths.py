@@ -17,7 +17,7 @@ from assetflow.errors import InvalidSchedule
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.read.explanations import decision_explanation
-from assetflow.ledger.read.judging import HELD_UP
+from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.watchers import MessageQueueTrigger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
