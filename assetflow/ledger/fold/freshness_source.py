@@ -1,11 +1,11 @@
-"""The source of the book of chapter 8: the tables as they were when the transaction began.
+"""The source of the state of chapter 8: the tables as they were when the transaction began.
 
 `FreshnessSource` says what each method returns. Each is one statement by an index.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
@@ -86,19 +86,18 @@ _IN_STATES = _STEPS.where(in_values(_T.state, "states"))
 class BackfillTables(FreshnessSource):
     """Reads backfills and their targets from the tables.
 
-    Parameters:
-        connection: returns the connection of the current transaction.
+    Attributes:
+        connection: the connection of the current transaction.
     """
 
-    def __init__(self, connection: Callable[[], Connection]) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
 
     def backfills(self) -> Iterable[Backfill]:
-        return [BACKFILLS.read(row) for row in self._connection().execute(_LIVE)]
+        return [BACKFILLS.read(row) for row in self._rows(_LIVE)]
 
     def backfills_of(self, target: Target) -> Iterable[Backfill]:
-        of = {"consumer": target.consumer, "key": target.key}
-        return [BACKFILLS.read(row) for row in self._connection().execute(_OF_TARGET, of)]
+        return [BACKFILLS.read(row) for row in self._rows(_OF_TARGET, consumer=target.consumer, key=target.key)]
 
     def step(self, backfill: int, target: Target) -> BackfillItem | None:
         found = self._steps(_STEP, backfill, consumer=target.consumer, key=target.key)
@@ -122,8 +121,13 @@ class BackfillTables(FreshnessSource):
         return self._steps(query, backfill, states=states)
 
     def _steps(self, query: Select[Any], backfill: int, **values: Any) -> list[BackfillItem]:
-        rows = self._connection().execute(query, {"backfill": backfill, **values})
-        return [BACKFILL_ITEMS.read(row) for row in rows]
+        return [BACKFILL_ITEMS.read(row) for row in self._rows(query, backfill=backfill, **values)]
+
+    def _rows(self, query: Select[Any], **values: Any) -> Sequence[Any]:
+        return cast("Sequence[Any]", self.connection.execute(query, values).all())
+
+    def _scalars(self, query: Select[Any], **values: Any) -> Sequence[Any]:
+        return self.connection.scalars(query, values).all()
 
 
 # So many items are looked up one by one.
@@ -244,14 +248,10 @@ NEXT_OF_POLICIES = tuple(select(func.min(column)) for column in (POLICY.c.due, P
 
 
 class FreshnessTables(BackfillTables):
-    """Reads from the tables what the book does not know.
-
-    Parameters:
-        connection: returns the connection of the current transaction.
-    """
+    """Reads from the tables what the state of freshness does not know."""
 
     def graph(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
-        has_flows = self._connection().scalar(_HAS_FLOWS)
+        has_flows = self.connection.scalar(_HAS_FLOWS)
         return self.whole_graph(resolve, tokens_of) if has_flows else super().graph(resolve, tokens_of)
 
     def whole_graph(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
@@ -259,10 +259,10 @@ class FreshnessTables(BackfillTables):
 
     def track(self, makers: Mapping[str, Mapping[UUID, int]]) -> None:
         for uri, numbers in makers.items():
-            track(self._connection(), uri, numbers)
+            track(self.connection, uri, numbers)
 
     def flow_record(self, consumer: int) -> FlowRecord | None:
-        return self._connection().scalar(_FLOW, {"consumer": consumer})
+        return self.connection.scalar(_FLOW, {"consumer": consumer})
 
     def newest(self, items: Collection[Item]) -> Iterable[ItemUpdate]:
         if len(items) > FEW and len({item.uri for item in items}) == 1:
@@ -301,14 +301,14 @@ class FreshnessTables(BackfillTables):
         return self._scalars(_KEYS.limit(most), uri=uri)
 
     def count_keys(self, uri: str) -> int:
-        return self._connection().scalar(_KEY_COUNT, {"uri": uri}) or 0
+        return self.connection.scalar(_KEY_COUNT, {"uri": uri}) or 0
 
     def changed(self, uri: str, after: int) -> Iterable[Item]:
         return [Item(uri, key) for key in self._scalars(_CHANGED, uri=uri, after=after)]
 
     def seen(self, update: ItemUpdate) -> datetime | None:
         place = {"sequence": update.sequence, "confirms": update.confirms}
-        return self._connection().scalar(_SEEN, {**_place(update.item), **place})
+        return self.connection.scalar(_SEEN, {**_place(update.item), **place})
 
     def readings_of(self, consumer: int, keys: Collection[str]) -> Iterable[tuple[str, str, str]]:
         return [(target, uri, key) for target, uri, key in self._rows(_MANY_READINGS, consumer=consumer, keys=keys)]
@@ -317,10 +317,10 @@ class FreshnessTables(BackfillTables):
         return self._scalars(_TARGET_KEYS.limit(most), consumer=consumer)
 
     def has_target(self, target: Target) -> bool:
-        return bool(self._connection().scalar(_HAS_TARGET, {"consumer": target.consumer, "key": target.key}))
+        return bool(self.connection.scalar(_HAS_TARGET, {"consumer": target.consumer, "key": target.key}))
 
     def count_targets(self, consumer: int) -> int:
-        return self._connection().scalar(_TARGET_COUNT, {"consumer": consumer}) or 0
+        return self.connection.scalar(_TARGET_COUNT, {"consumer": consumer}) or 0
 
     def records(self, targets: Collection[Target]) -> Iterable[tuple[Target, TargetRecord]]:
         consumers = list(dict.fromkeys(target.consumer for target in targets))
@@ -344,7 +344,7 @@ class FreshnessTables(BackfillTables):
         return [Target(*row) for row in self._rows(_DUE_TARGETS.limit(most), until=until)]
 
     def next_due_target(self) -> datetime | None:
-        return self._connection().scalar(NEXT_TARGET)
+        return self.connection.scalar(NEXT_TARGET)
 
     def waiting(self, consumers: Collection[int]) -> Iterable[Target]:
         return [Target(*row) for row in self._rows(_WAITING_OF, consumers=list(consumers))]
@@ -367,7 +367,7 @@ class FreshnessTables(BackfillTables):
         return self._scalars(_DUE, until=until)
 
     def next_look(self) -> datetime | None:
-        found = (self._connection().scalar(query) for query in NEXT_OF_POLICIES)
+        found = (self.connection.scalar(query) for query in NEXT_OF_POLICIES)
         return min((moment for moment in found if moment is not None), default=None)
 
     def changing(self, until: datetime) -> Iterable[str]:
@@ -392,12 +392,6 @@ class FreshnessTables(BackfillTables):
             yield from (each for each in page if each.sequence > last)
             rows = self._rows(query.where(_V.sequence <= last).limit(PAGE), **values)
         yield from map(ITEM_UPDATES.read, rows)
-
-    def _rows(self, query: Select[Any], **values: Any) -> Sequence[Any]:
-        return cast("Sequence[Any]", self._connection().execute(query, values).all())
-
-    def _scalars(self, query: Select[Any], **values: Any) -> Sequence[Any]:
-        return self._connection().scalars(query, values).all()
 
 
 def _place(item: Item) -> dict[str, str | None]:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Select, and_, bindparam, delete, func, or_, select
+from sqlalchemy import Connection, and_, bindparam, delete, func, or_, select
 
-from assetflow.core.freshness.state.source import FreshnessSource
-from assetflow.core.rules.state import Changes, QueueKey, StateSource
+from assetflow.core.rules.state import Changes, QueueKey, Source
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Receipt
@@ -188,18 +187,8 @@ _BUSY = select(DECISION.c.consumer, DECISION.c.target_key).where(
 )
 
 
-class LedgerSource(StateSource):
-    """Reads from the tables what the state does not know. `StateSource` says what each method returns.
-
-    Attributes:
-        connection: the connection of the current transaction.
-    """
-
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
-
-    def freshness(self) -> FreshnessSource:
-        return FreshnessTables(lambda: self.connection)
+class LedgerSource(FreshnessTables, Source):
+    """Reads from the tables what the state does not know. `Source` says what each method returns."""
 
     def owners(self, names: Collection[str]) -> Iterable[tuple[str, str]]:
         return self._rows(_OWNERS, names=names)
@@ -222,7 +211,7 @@ class LedgerSource(StateSource):
     def events(self, sequences: Collection[int]) -> Iterable[AssetEvent]:
         return map(event_from_row, self._rows(_EVENTS, sequences=sequences))
 
-    def newest_of(self, uri: str, key: str | None) -> AssetEvent | None:
+    def newest_event(self, uri: str, key: str | None) -> AssetEvent | None:
         query = _NEWEST_OF.where(EVENT.c.partition_key.is_not_distinct_from(bindparam("key", key)))
         return next(map(event_from_row, self._rows(query, uri=uri)), None)
 
@@ -252,11 +241,10 @@ class LedgerSource(StateSource):
         return map(consumer_from_row, self._rows(_CONSUMERS, numbers=numbers))
 
     def live(self) -> Iterable[int]:
-        return self.connection.scalars(_LIVE).all()
+        return self._scalars(_LIVE)
 
-    def target_keys(self, consumer: int) -> Iterable[str | None]:
-        stored = select(PENDING.c.target_key).where(PENDING.c.consumer == consumer).distinct()
-        return self.connection.scalars(stored).all()
+    def pending_keys(self, consumer: int) -> Iterable[str | None]:
+        return self._scalars(select(PENDING.c.target_key).where(PENDING.c.consumer == consumer).distinct())
 
     def counts(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, str, str | None, int]]:
         for consumer, target_key, uri, key, count in self._rows(_COUNTS, **_columns(queues)):
@@ -285,9 +273,6 @@ class LedgerSource(StateSource):
     def last_decisions(self, consumer: int) -> Iterable[tuple[QueueKey, datetime, datetime]]:
         for target_key, made, starts in self.connection.execute(LAST_DECISIONS, {"of_consumer": consumer}):
             yield (consumer, target_key), made, starts
-
-    def _rows(self, query: Select[Any], **values: Collection[Any]) -> Sequence[Any]:
-        return cast("Sequence[Any]", self.connection.execute(query, values).all())
 
 
 def _columns(queues: Iterable[QueueKey]) -> dict[str, Collection[Any]]:

@@ -205,7 +205,7 @@ class _SourceThen(QueueSource):
         super().__init__(connection)
         self._then = then
 
-    def target_keys(self, consumer: int) -> Iterable[str | None]:
+    def pending_keys(self, consumer: int) -> Iterable[str | None]:
         return list(self._then.queues)
 
     def counts(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, str, str | None, int]]:

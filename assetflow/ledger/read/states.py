@@ -15,9 +15,8 @@ from sqlalchemy import Connection, Row, exists, func, select
 
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
 from assetflow.core.freshness.records import Item, ItemUpdate
-from assetflow.core.freshness.state.source import FreshnessSource
 from assetflow.core.rules.state import State
-from assetflow.ledger.fold.freshness_source import FEW, NEWEST_OF_ITEMS, FreshnessTables
+from assetflow.ledger.fold.freshness_source import FEW, NEWEST_OF_ITEMS
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.freshness_tables import ITEM
@@ -45,11 +44,11 @@ class KnownGraph:
     graph: DataGraph | None = None
 
 
-class ComparedTables(FreshnessTables):
+class ComparedTables(LedgerSource):
     """Reads what chapter 8 knows, as it is at one moment."""
 
     def __init__(self, connection: Connection, known: KnownGraph) -> None:
-        super().__init__(lambda: connection)
+        super().__init__(connection)
         self._known = known
         # The newest updates of assets without keys that were read together; `None` for those without any.
         self._plain: dict[str, ItemUpdate | None] = {}
@@ -66,7 +65,7 @@ class ComparedTables(FreshnessTables):
 
     def whole_graph(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
         known = self._known
-        age = self._connection().execute(_AGE).one()
+        age = self.connection.execute(_AGE).one()
         with known.lock:
             if known.graph is None or known.age != age:
                 known.graph, known.age = super().whole_graph(resolve, tokens_of), age
@@ -99,8 +98,8 @@ _LAST_EVENT = select(LEDGER.c.last_event)
 class QueueSource(LedgerSource):
     """The tables, for a state that is asked for queues only: they have nothing to do with freshness."""
 
-    def freshness(self) -> FreshnessSource:
-        return FreshnessSource()
+    def graph(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
+        return DataGraph((), resolve, tokens_of)
 
 
 class States:
@@ -126,21 +125,12 @@ class States:
         with self.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execution_options(isolation_level="REPEATABLE READ")
-            source = _Source(connection, self._known)
+            source = ComparedTables(connection, self._known)
             state = State(source)
             state.begin(connection.execute(_LAST_EVENT).scalar_one() + 1, now)
             if assets is None or len(assets) > FEW:
                 graph = state.freshness.graph
                 uris = graph.compared() if assets is None else graph.with_inputs(assets)
-                source.tables.read_ahead(uris)
+                source.read_ahead(uris)
                 state.names.load(uris)
             yield state
-
-
-class _Source(LedgerSource):
-    def __init__(self, connection: Connection, known: KnownGraph) -> None:
-        super().__init__(connection)
-        self.tables = ComparedTables(connection, known)
-
-    def freshness(self) -> FreshnessSource:
-        return self.tables

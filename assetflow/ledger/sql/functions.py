@@ -40,53 +40,24 @@ class Number(TypeDecorator[int]):
         return dialect.type_descriptor(Integer() if dialect.name == "sqlite" else BigInteger())
 
 
-# The next four convert in plain functions, which is faster than `TypeDecorator`: most columns have one of these types.
-class UtcTime(UserDefinedType[datetime]):
-    """A time in UTC as text of fixed width, so that text order is time order."""
+class _Text(UserDefinedType[Any]):
+    """A value as text. Plain functions convert it, which is faster than `TypeDecorator`: most columns are so."""
 
-    cache_ok = True
-
-    def get_col_spec(self, **kw: Any) -> str:  # noqa: ARG002
-        return "VARCHAR(32)"
-
-    def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ARG002
-        return _moment_to_text
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:  # noqa: ARG002
-        return _moment_from_text
-
-
-class JsonText(UserDefinedType[object]):
-    """JSON data as ASCII text, which can hold every text of JSON, including NUL and lone surrogates."""
-
-    cache_ok = True
+    spec = "TEXT"
+    write: Callable[[Any], str | None]
+    read: Callable[[Any], Any]
 
     def get_col_spec(self, **kw: Any) -> str:  # noqa: ARG002
-        return "TEXT"
+        return self.spec
 
     def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ARG002
-        return _json_to_text
+        return self.write
 
     def result_processor(self, dialect: Dialect, coltype: object) -> Any:  # noqa: ARG002
-        return _json_from_text
+        return self.read
 
 
-class KeyText(UserDefinedType[str]):
-    """A key as text, which can be part of a primary key: the empty text, which is no key, stands for `None`."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **kw: Any) -> str:  # noqa: ARG002
-        return "VARCHAR"
-
-    def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ARG002
-        return _key_to_text
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:  # noqa: ARG002
-        return _key_from_text
-
-
-class Stored(UserDefinedType[Any]):
+class Stored(_Text):
     """A value of the core as JSON text; `None` is null.
 
     Parameters:
@@ -99,19 +70,10 @@ class Stored(UserDefinedType[Any]):
         self.to_json = to_json
         self.from_json = from_json
 
-    def get_col_spec(self, **kw: Any) -> str:  # noqa: ARG002
-        return "TEXT"
-
-    def bind_processor(self, dialect: Dialect) -> Any:  # noqa: ARG002
-        return self._write
-
-    def result_processor(self, dialect: Dialect, coltype: object) -> Any:  # noqa: ARG002
-        return self._read
-
-    def _write(self, value: object) -> str | None:
+    def write(self, value: object) -> str | None:
         return None if value is None else _json_to_text(self.to_json(value))
 
-    def _read(self, text: str | None) -> object:
+    def read(self, text: str | None) -> object:
         return None if text is None else self.from_json(_json_from_text(text))
 
 
@@ -166,6 +128,32 @@ def _plain(value: object) -> object:
 
 
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=_plain)
+
+
+class UtcTime(_Text):
+    """A time in UTC as text of fixed width, so that text order is time order."""
+
+    cache_ok = True
+    spec = "VARCHAR(32)"
+    write = staticmethod(_moment_to_text)
+    read = staticmethod(_moment_from_text)
+
+
+class JsonText(_Text):
+    """JSON data as ASCII text, which can hold every text of JSON, including NUL and lone surrogates."""
+
+    cache_ok = True
+    write = staticmethod(_json_to_text)
+    read = staticmethod(_json_from_text)
+
+
+class KeyText(_Text):
+    """A key as text, which can be part of a primary key: the empty text, which is no key, stands for `None`."""
+
+    cache_ok = True
+    spec = "VARCHAR"
+    write = staticmethod(_key_to_text)
+    read = staticmethod(_key_from_text)
 
 
 # SQLite ends a text of a JSON list at its first NUL. So NUL, and U+0001 itself, go as two characters and are put back.

@@ -38,7 +38,7 @@ class StateOnTables(State):
         self._connection = connection
         self._told = 0
         self._written: dict[int, Backfill] = {}
-        tables = FreshnessTables(lambda: connection)
+        tables = FreshnessTables(connection)
         resolve, tokens_of = self.freshness.resolve, self.names.tokens_of
         self.freshness = FreshnessState(tables, resolve, tokens_of, self.freshness.place)
 

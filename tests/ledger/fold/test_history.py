@@ -28,6 +28,6 @@ def test_an_update_whose_confirmation_ends_a_page_is_not_left_out(ledger: Ledger
         changes.updates += [*updates, *confirms]
         write_freshness(connection, changes)
     with ledger.reads() as connection:
-        found = list(FreshnessTables(lambda: connection).history(ITEM))
+        found = list(FreshnessTables(connection).history(ITEM))
     assert [each.sequence for each in found if not each.confirms] == list(range(2 * PAGE + 1, 0, -1))
     assert len(found) == len(updates) + len(confirms)

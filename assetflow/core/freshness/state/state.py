@@ -81,7 +81,7 @@ class FreshnessState:
 
     def __init__(
         self,
-        source: FreshnessSource | None,
+        source: FreshnessSource,
         resolve: Resolve,
         tokens_of: TokensOf,
         place: Callable[[], int],
@@ -89,7 +89,6 @@ class FreshnessState:
         in_memory: bool = True,
     ) -> None:
         self._is_all = in_memory
-        source = source or FreshnessSource()
         self._source = source
         self.place = place
         self.resolve = resolve

@@ -117,16 +117,12 @@ class Changes:
 """The content of an event: URI, key and extra."""
 
 
-class StateSource:
+class Source(FreshnessSource):
     """The state that was committed before the unit of work began.
 
     Each method answers for many keys at once, and leaves out what does not exist. This base class is an empty source:
-    for a state that has it, everything that exists is in the changes.
+    for a state that has it, everything that exists is in the changes. The methods of `FreshnessSource` are part of it.
     """
-
-    def freshness(self) -> FreshnessSource | None:
-        """Return the source of what chapter 8 remembers; `None` for a state that holds it in memory."""
-        return None
 
     def owners(self, names: Collection[str]) -> Iterable[tuple[str, str]]:
         """Return those of these names that belong to a URI, each with the URI."""
@@ -156,7 +152,7 @@ class StateSource:
         """Return these events, in any order."""
         return ()
 
-    def newest_of(self, uri: str, key: str | None) -> AssetEvent | None:
+    def newest_event(self, uri: str, key: str | None) -> AssetEvent | None:
         """Return the newest event of an asset and a key, or `None` if there is none."""
         return None
 
@@ -196,7 +192,7 @@ class StateSource:
         """Return the ids of all consumers that were not removed."""
         return ()
 
-    def target_keys(self, consumer: int) -> Iterable[str | None]:
+    def pending_keys(self, consumer: int) -> Iterable[str | None]:
         """Return the target keys under which events are queued for a consumer."""
         return ()
 

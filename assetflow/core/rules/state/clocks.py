@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from assetflow.core.kept import Mirror
-from assetflow.core.rules.state.changes import Changes, QueueKey, StateSource
+from assetflow.core.rules.state.changes import Changes, QueueKey, Source
 from assetflow.core.values.consumers import Decision
 
 
@@ -64,7 +64,7 @@ class QueueClock:
 class Clocks:
     """The clocks of timed consumers and their queues."""
 
-    def __init__(self, source: StateSource, changes: Changes) -> None:
+    def __init__(self, source: Source, changes: Changes) -> None:
         self._source = source
         self._changes = changes
         self._now: datetime | None = None

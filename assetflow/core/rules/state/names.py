@@ -7,7 +7,7 @@ from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.kept import Kept, Mirror, weight_of_json
-from assetflow.core.rules.state.changes import Changes, Description, StateSource
+from assetflow.core.rules.state.changes import Changes, Description, Source
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer
@@ -58,7 +58,7 @@ def _described(known: KnownAsset, asset: Asset) -> Description:
 class Names:
     """Which URI a name belongs to, and which names, aliases and description a URI has."""
 
-    def __init__(self, source: StateSource, changes: Changes, limit: int) -> None:
+    def __init__(self, source: Source, changes: Changes, limit: int) -> None:
         self._source = source
         self._changes = changes
         # "" for a name that belongs to no URI.
@@ -194,7 +194,7 @@ def _weight_of_event(event: AssetEvent) -> int:
 class Events:
     """The events. An event never changes, so a remembered event is always right."""
 
-    def __init__(self, source: StateSource, changes: Changes, limit: int) -> None:
+    def __init__(self, source: Source, changes: Changes, limit: int) -> None:
         self._source = source
         self._changes = changes
         self._bodies = Kept[int, AssetEvent](limit, _weight_of_event)
@@ -241,7 +241,7 @@ class Events:
         for event in reversed(self._changes.events):
             if (event.asset.uri, event.partition_key) == (uri, key):
                 return event
-        return self._source.newest_of(uri, key)
+        return self._source.newest_event(uri, key)
 
     def is_recorded_otherwise(self, event: AssetEvent) -> bool:
         """Return True if the ledger has an event with this id that differs in URI, key, extra or data version."""
@@ -360,7 +360,7 @@ def _weight_of_list(found: Sequence[Consumer]) -> int:
 class Consumers:
     """The consumers by id, and by the tokens in their schedules."""
 
-    def __init__(self, source: StateSource, changes: Changes, limit: int) -> None:
+    def __init__(self, source: Source, changes: Changes, limit: int) -> None:
         self._source = source
         self._changes = changes
         self._consumers = Kept[int, Consumer](limit, _weight_of_consumer, self._read_consumers)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from assetflow.core.kept import Kept
 from assetflow.core.rules.evaluation import Pending
-from assetflow.core.rules.state.changes import Changes, QueueKey, StateSource
+from assetflow.core.rules.state.changes import Changes, QueueKey, Source
 from assetflow.core.rules.state.names import Events, place_in_ledger
 from assetflow.core.values.events import AssetEvent
 
@@ -60,7 +60,7 @@ def _weight(queue: Queue) -> int:
 class Queues:
     """The queues. Their counts are read when they are needed, their events only when a decision consumes them."""
 
-    def __init__(self, source: StateSource, changes: Changes, events: Events, limit: int) -> None:
+    def __init__(self, source: Source, changes: Changes, events: Events, limit: int) -> None:
         self._source = source
         self._changes = changes
         self._events = events
@@ -102,7 +102,7 @@ class Queues:
     def target_keys(self, consumer: int) -> Collection[str | None]:
         """Return the target keys under which events are queued; for a plain consumer `None` is the only one."""
         if consumer not in self._stored_keys:
-            self._stored_keys[consumer] = tuple(self._source.target_keys(consumer))
+            self._stored_keys[consumer] = tuple(self._source.pending_keys(consumer))
         found = dict.fromkeys(self._stored_keys[consumer])
         for number, target_key, *_ in self._changes.counts:
             if number == consumer:

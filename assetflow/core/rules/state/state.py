@@ -9,7 +9,7 @@ from uuid import UUID
 
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.kept import Mirror
-from assetflow.core.rules.state.changes import Changes, Consumed, QueueKey, StateSource
+from assetflow.core.rules.state.changes import Changes, Consumed, QueueKey, Source
 from assetflow.core.rules.state.clocks import Clocks
 from assetflow.core.rules.state.names import Consumers, Events, Names, place_in_ledger
 from assetflow.core.rules.state.queues import Queues
@@ -21,7 +21,7 @@ from assetflow.core.values.events import AssetEvent
 class Receipts:
     """The receipts. New ones are written to the changes, earlier ones are read from the source."""
 
-    def __init__(self, source: StateSource, changes: Changes) -> None:
+    def __init__(self, source: Source, changes: Changes) -> None:
         self._source = source
         self._changes = changes
 
@@ -64,7 +64,7 @@ class Receipts:
 class Decisions:
     """The decisions. Runs end outside of the fold, so each unit of work reads which of them are open."""
 
-    def __init__(self, source: StateSource, changes: Changes) -> None:
+    def __init__(self, source: Source, changes: Changes) -> None:
         self._source = source
         self._changes = changes
         self._busy = Mirror[int, set[str | None]](self._read_busy, set())
@@ -135,9 +135,9 @@ class State:
         limits: how much to remember.
     """
 
-    def __init__(self, source: StateSource | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, source: Source | None = None, limits: Limits | None = None) -> None:
         in_memory = source is None
-        self._source = source = source or StateSource()
+        self._source = source = source or Source()
         limits = limits or Limits()
         self.changes = changes = Changes()
         self.names = Names(source, changes, limits.names)
@@ -148,7 +148,7 @@ class State:
         self.decisions = Decisions(source, changes)
         self.clocks = Clocks(source, changes)
         self.freshness = FreshnessState(
-            source.freshness(), self._uri_of, self.names.tokens_of, self._newest_place, in_memory=in_memory
+            source, self._uri_of, self.names.tokens_of, self._newest_place, in_memory=in_memory
         )
 
     def declare(self, name: str, uri: str) -> None:
