@@ -31,7 +31,7 @@ from assetflow.ledger.read.past import PastReader
 from assetflow.ledger.read.states import States
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row, key_from_column
+from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
 from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET_NAME, DECISION, EVENT, EVENT_ALIAS, RECEIPT
 
 _OF = RECEIPT.c.consumer == bindparam("consumer")
@@ -123,7 +123,7 @@ class CompareReader:
             [each for each in recordings if each.events],
             taken_out,
             {number: at for number, _, made, at in ended if made > begins},
-            [Ended(key_from_column(key), at) for _, key, made, at in ended if made <= begins and at is not None],
+            [Ended(key, at) for _, key, made, at in ended if made <= begins and at is not None],
             owners,
             [link for link, first in links.items() if first is None or first <= begins],
         )
