@@ -121,6 +121,18 @@ def test_the_first_projects_test(h: Harness, piece: Piece, monkeypatch: pytest.M
     piece("docs/start.md", 1).test_the_report_follows_the_orders(h)
 
 
+# docs/tests.md
+
+
+@pytest.mark.prefect
+def test_the_three_ways_of_testing(h: Harness, piece: Piece) -> None:
+    page = piece("docs/tests.md")
+    given = {name: getattr(page, name) for name in ("orders", "customers", "produce", "report")}
+    piece("docs/tests.md", 1, **given).test_the_report_waits_for_both()
+    piece("docs/tests.md", 2, **given).test_the_report_follows_the_producer(h)
+    piece("docs/tests.md", 3, **given).test_what_is_loaded()
+
+
 # docs/concepts.md
 
 

@@ -64,7 +64,9 @@ _GATES: dict[str, GateKind] = {"all": "all", "and": "all", "list": "all", "any":
 
 
 def read_asset(value: object, where: str) -> Deferred[Asset]:
-    """Read an asset: a URI, or an object with name, URI, group and extra."""
+    """Read an asset: a URI, an object with name, URI, group and extra, or, in Python, an `Asset`."""
+    if isinstance(value, Asset):
+        return lambda: value
     if isinstance(value, str):
         return partial(Asset, value)
     data = as_object(value, where, ASSET_KEYS)

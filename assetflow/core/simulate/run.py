@@ -15,10 +15,14 @@ from assetflow.core.simulate import lasting
 from assetflow.core.simulate.actions import attempt, deploy, in_order
 from assetflow.core.simulate.answer import Answer, answer_of
 from assetflow.core.simulate.lasting import end_next, next_end
-from assetflow.core.simulate.scenario import Scenario, Step, read_scenario
+from assetflow.core.simulate.reading import refuse, short
+from assetflow.core.simulate.scenario import Scenario, Step, read_scenario, scenario_of_flows
 from assetflow.core.simulate.steps import StartStep, StopStep, TickStep
 from assetflow.core.simulate.world import World
+from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.wire.declarations import FlowDeclaration
 from assetflow.errors import AssetflowWarning
 
 
@@ -171,34 +175,50 @@ def _finish(world: World) -> None:
     world.note_missed()
 
 
-def simulate(scenario: Mapping[str, object], where: str = "") -> Answer:
+def simulate(
+    scenario: Mapping[str, object] | Sequence[object], steps: Sequence[object] = (), *, where: str = ""
+) -> Answer:
     """Return what schedules would do with updates, without a server, a database or a clock.
 
-    >>> from assetflow import simulate
-    >>> answer = simulate({
-    ...     "name": "both",
-    ...     "consumers": {"report": {"all": ["s3://shop/orders", "s3://shop/customers"]}},
-    ...     "steps": [{"event": "s3://shop/orders"}, {"event": "s3://shop/customers"}, {"tick": True}],
-    ... })
+    >>> from assetflow import Asset, flow, simulate
+    >>> orders, customers = Asset("s3://shop/orders"), Asset("s3://shop/customers")
+    >>> @flow(schedule=orders & customers)
+    ... def report(): ...
+    >>> answer = simulate([report], [orders, customers])
     >>> [(run["step"], run["consumer"]) for run in answer["runs"]]
-    [(2, 'report')]
+    [(1, 'report')]
 
-    The contract's examples (`docs/contract.md`) are in this format. To simulate your own flows, use
-    `assetflow simulate` on the command line.
+    It takes flows with the steps that they shall see, or a scenario as JSON data, in the format of the examples in
+    `docs/contract.md`.
 
     Parameters:
-        scenario: a scenario as plain JSON data: `name`, `consumers`, `steps`.
-        where: the file that it came from; errors name it.
+        scenario: flows, whose schedules count and whose code does not run; or a scenario: `name`, `consumers`, `steps`.
+        steps: for flows, what happens: an asset stands for its update, a mapping for a step as in a scenario. The steps
+            are a minute apart, unless one says `at` or `advance`.
+        where: the file that a scenario came from; errors name it.
 
     Returns:
         Plain JSON data: `name`, `runs`, `queued` and `pending_partitions`; `receipts`, `answers` and `errors` if there
         are any.
 
     Raises:
-        InvalidScenario: the data does not have the format, or flows keep each other running without pause. The error
-            names the place, or the flows.
+        InvalidScenario: the data does not have the format, an object is not a flow with a schedule, or flows keep each
+            other running without pause. The error names the place, or the flows.
     """
-    return run_scenario(read_scenario(scenario, where))
+    if isinstance(scenario, Mapping):
+        return run_scenario(read_scenario(scenario, where))
+    happens = [{"event": each} if isinstance(each, Asset) else each for each in steps]
+    return run_scenario(scenario_of_flows("flows", _schedules(scenario), happens, "steps"))
+
+
+def _schedules(flows: Iterable[object]) -> dict[str, ConsumerOptions]:
+    found: dict[str, ConsumerOptions] = {}
+    for each in flows:
+        declaration = getattr(each, "declaration", None)
+        if not isinstance(declaration, FlowDeclaration) or declaration.options.schedule == Schedule():
+            refuse(f"{short(each)} is not a flow with a schedule", "flows", "Give flows made with @flow(schedule=...)")
+        found[str(getattr(each, "name", ""))] = declaration.options
+    return found
 
 
 def run_scenario(scenario: Scenario) -> Answer:
