@@ -17,6 +17,7 @@ import cyclopts
 import httpx
 import pytest
 import respx
+from pydantic_core import CoreSchema, core_schema
 
 from assetflow.cli import run
 from assetflow.cli.app import app
@@ -85,8 +86,8 @@ assets hide s3://lake/seen
 assets unhide s3://lake/seen
 database prune --older-than 90d --dry-run
 """.strip().splitlines()
-# It runs in a stack of its own.
-ELSEWHERE = {"demo"}
+# One runs in a stack of its own, the other compares with a project (tests/stack/test_diffing.py).
+ELSEWHERE = {"demo", "diff"}
 # Versions of what is installed here.
 INSTALLED = {"assetflow", "prefect", "python", "pyspark", "server"}
 
@@ -122,6 +123,10 @@ class Clock(datetime, metaclass=StandingStill):
     @classmethod
     def now(cls, tz: Any = None) -> datetime:
         return NOW.astimezone(tz)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: object, _handler: object) -> CoreSchema:
+        return core_schema.datetime_schema()
 
 
 def fill(ledger: Ledger) -> None:
