@@ -19,8 +19,8 @@ from assetflow.core.values.other_triggers import ClassTrigger
 from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.core.watchers.table_changes import CURSOR, Change, Found, intake_of
 from assetflow.errors import WatchingFailed
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.watching import class_process
-from assetflow.watching.ports import Cursors
 
 SECONDS_TO_END = 1.0
 
@@ -73,9 +73,11 @@ class ClassSource:
 
 
 @asynccontextmanager
-async def class_source(watched: Watched, cursors: Cursors, now: Callable[[], datetime]) -> AsyncGenerator[ClassSource]:
+async def class_source(
+    watched: Watched, ledger: LedgerThread, now: Callable[[], datetime]
+) -> AsyncGenerator[ClassSource]:
     """Start the process of a class, and end it with the block."""
-    cursor = (await cursors.items(watched.name)).get(CURSOR)
+    cursor = (await ledger.call(ledger.reader.watchers.items, watched.name)).get(CURSOR)
     command = (sys.executable, "-m", class_process.__name__)
     process = await asyncio.create_subprocess_exec(
         *command, stdin=PIPE, stdout=PIPE, limit=class_process.MOST_BYTES, start_new_session=True

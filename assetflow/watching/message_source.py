@@ -11,7 +11,8 @@ from uuid import UUID, uuid4
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.intake import Note, Watched, WatcherIntake
 from assetflow.core.watchers.messages import Message, Notes, intake_of
-from assetflow.watching.ports import BrokerQueue, Cursors
+from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.watching.ports import BrokerQueue
 
 
 class MessageSource:
@@ -78,7 +79,8 @@ class MessageSource:
 
 @asynccontextmanager
 async def message_source(
-    queue: BrokerQueue, watched: Sequence[Watched], cursors: Cursors, now: Callable[[], datetime]
+    queue: BrokerQueue, watched: Sequence[Watched], ledger: LedgerThread, now: Callable[[], datetime]
 ) -> AsyncGenerator[MessageSource]:
     """Return an open queue as a source."""
-    yield MessageSource(queue, watched, await cursors.notes(queue.source), now)
+    notes = await ledger.call(ledger.reader.watchers.notes, queue.source)
+    yield MessageSource(queue, watched, notes, now)

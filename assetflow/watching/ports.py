@@ -10,8 +10,9 @@ from uuid import UUID
 
 from assetflow.core.values.other_triggers import WebhookTrigger
 from assetflow.core.values.triggers import MessageQueueTrigger
-from assetflow.core.watchers.intake import Note, Watched, WatcherIntake
+from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.core.watchers.messages import Message
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.records import WatcherRecord
 
 
@@ -91,15 +92,7 @@ class WatchedSource(Protocol):
         ...
 
 
-class Cursors(Protocol):
-    """The ledger's knowledge of sources, which is asked for when one is opened."""
-
-    async def begun(self, watcher: str) -> bool: ...
-    async def items(self, watcher: str) -> dict[str, object]: ...
-    async def notes(self, source: str) -> Sequence[Note]: ...
-
-
-OpenSource = Callable[[WatchPlan, Cursors], AbstractAsyncContextManager[WatchedSource]]
+OpenSource = Callable[[WatchPlan, LedgerThread], AbstractAsyncContextManager[WatchedSource]]
 
 
 def plans_of(records: Iterable[WatcherRecord]) -> dict[str, WatchPlan]:

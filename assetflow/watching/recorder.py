@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 from assetflow.core.values.events import Recording
 from assetflow.core.watchers.intake import RefusedChange, WatcherIntake
@@ -17,19 +16,15 @@ logger = logging.getLogger("assetflow.watching")
 CANNOT_BE_KEPT = "it is refused, and what was sent and why cannot be kept; the log of `assetflow watcher` has more"
 
 
-class IntakeLedger(Protocol):
-    """The ledger, as far as updates from outside are recorded in it."""
-
-    async def record(self, intake: WatcherIntake) -> int:
-        """Record what a watcher found, and return how many updates are new."""
-        ...
+# Records in the ledger what a watcher found, and returns how many updates are new.
+RecordIntake = Callable[[WatcherIntake], Awaitable[int]]
 
 
 class Recorder:
     """Records what one source brings, however often the source is opened again."""
 
-    def __init__(self, ledger: IntakeLedger) -> None:
-        self._ledger = ledger
+    def __init__(self, write: RecordIntake) -> None:
+        self._write = write
         self._doubt = Doubt()
 
     async def record(self, intake: WatcherIntake) -> int:
@@ -39,7 +34,7 @@ class Recorder:
             LedgerError: the ledger is in trouble; nothing is set aside.
         """
         try:
-            new = await self._ledger.record(intake)
+            new = await self._write(intake)
         except Exception as error:
             if not self._doubt.is_fault_of_a_value(error):
                 self._doubt.note(error)
@@ -55,14 +50,12 @@ class Recorder:
         """
         new, refused = 0, list(intake.refused)
         # The note of a message without an id has to be there before its update is (10.3).
-        await self._ledger.record(WatcherIntake(intake.source, notes=intake.notes))
+        await self._write(WatcherIntake(intake.source, notes=intake.notes))
         waiting = deque(intake.recordings)
         while waiting:
             recording = waiting.popleft()
             try:
-                new += await self._ledger.record(
-                    WatcherIntake(intake.source, recordings=[recording], makers=intake.makers)
-                )
+                new += await self._write(WatcherIntake(intake.source, recordings=[recording], makers=intake.makers))
             except Exception as error:
                 if not self._doubt.is_fault_of_a_value(error):
                     raise
@@ -72,14 +65,14 @@ class Recorder:
                 log_set_aside(recording, error)
                 refused.append(_refused(recording, intake, error))
         await self._keep(intake.source, refused)
-        return new + await self._ledger.record(replace(intake, recordings=[], refused=[], notes=[]))
+        return new + await self._write(replace(intake, recordings=[], refused=[], notes=[]))
 
     async def _keep(self, source: str, refused: Sequence[RefusedChange]) -> None:
         """Keep what is refused. What cannot be kept is kept without its content; if that fails too, the log has it."""
         for each in refused:
             for kept in (each, replace(each, payload=None, reason=CANNOT_BE_KEPT)):
                 try:
-                    await self._ledger.record(WatcherIntake(source, refused=[kept]))
+                    await self._write(WatcherIntake(source, refused=[kept]))
                     break
                 except Exception as error:
                     if not self._doubt.is_fault_of_a_value(error):

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from uuid import UUID
 
-from assetflow.core.watchers.intake import Note, WatcherIntake
 from assetflow.errors import LeaseLost, LedgerForeign, WatchingFailed
 from assetflow.evaluator.health import Health, keep_going, logger, one_reason
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.lease import LEASE_SECONDS, Role
-from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.connection import read_connection
 from assetflow.prefect_io.rest import prefect_api
@@ -65,7 +62,7 @@ async def _work(place: str | Path | None, ready: Callable[[], None]) -> None:
 async def _run(thread: LedgerThread, ready: Callable[[], None]) -> None:
     health = Health()
     sources = Sources(_read_block, lambda: datetime.now(UTC))
-    watching = Watching(ThreadedLedger(thread), sources.open, ready)
+    watching = Watching(thread, sources.open, ready)
     with one_reason():
         async with asyncio.TaskGroup() as group:
             group.create_task(keep_going("lease", partial(_keep_lease, thread, health), health))
@@ -102,39 +99,3 @@ async def _read_block(name: str) -> str:
     if url is None:
         raise WatchingFailed(f"Prefect has no block {name} that holds a URL", fix="Create a Secret block of this name")
     return url
-
-
-class ThreadedLedger:
-    """The ledger of a `LedgerThread`; see `WatcherLedger`."""
-
-    def __init__(self, thread: LedgerThread) -> None:
-        self._thread = thread
-        self._reader, self._writer = thread.ledger.reader.watchers, thread.ledger.writer.watchers
-
-    async def latest_change(self) -> object:
-        return await self._thread.call(self._reader.latest_change)
-
-    async def watchers(self) -> Sequence[WatcherRecord]:
-        return await self._thread.call(self._reader.all)
-
-    async def begun(self, watcher: str) -> bool:
-        return await self._thread.call(self._reader.begun, watcher)
-
-    async def items(self, watcher: str) -> dict[str, object]:
-        return await self._thread.call(self._reader.items, watcher)
-
-    async def notes(self, source: str) -> Sequence[Note]:
-        return await self._thread.call(self._reader.notes, source)
-
-    async def record(self, intake: WatcherIntake) -> int:
-        done = await self._thread.call(self._writer.record, intake, self._thread.now())
-        return sum(len(recorded.events) for recorded, _ in done)
-
-    async def acknowledged(self, tokens: Sequence[UUID]) -> None:
-        await self._thread.call(self._writer.acknowledged, tokens)
-
-    async def set_state(self, names: Sequence[str], state: str, error: str) -> None:
-        await self._thread.call(self._writer.set_state, names, state, error, self._thread.now())
-
-    async def set_lag(self, lags: dict[str, int | None]) -> None:
-        await self._thread.call(self._writer.set_lag, lags)

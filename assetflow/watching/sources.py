@@ -29,6 +29,7 @@ from assetflow.core.values.watchers import UnreadableTrigger
 from assetflow.core.watchers.intake import Watched
 from assetflow.core.watchers.table_changes import CURSOR
 from assetflow.errors import InvalidWatcher, WatchingFailed
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.watching.class_source import class_source
 from assetflow.watching.file_source import FileSource
 from assetflow.watching.kinds.delta import DeltaLog
@@ -43,7 +44,7 @@ from assetflow.watching.listener import listening
 from assetflow.watching.looks import Looks
 from assetflow.watching.message_source import message_source
 from assetflow.watching.polled_source import Polled, PolledSource
-from assetflow.watching.ports import Cursors, OpenQueue, WatchedSource, WatchPlan
+from assetflow.watching.ports import OpenQueue, WatchedSource, WatchPlan
 
 ReadBlock = Callable[[str], Awaitable[str]]
 
@@ -70,7 +71,7 @@ class Sources:
         self._looks: dict[tuple[str, str], Looks] = defaultdict(Looks)
 
     @asynccontextmanager
-    async def open(self, plan: WatchPlan, cursors: Cursors) -> AsyncGenerator[WatchedSource]:
+    async def open(self, plan: WatchPlan, ledger: LedgerThread) -> AsyncGenerator[WatchedSource]:
         """Open the source of a plan.
 
         Raises:
@@ -86,14 +87,16 @@ class Sources:
             trigger = replace(
                 trigger, batch=min(cast(MessageQueueTrigger, each.trigger).batch for each in plan.watched)
             )
-            async with opens(trigger, url) as queue, message_source(queue, plan.watched, cursors, self._now) as source:
+            async with opens(trigger, url) as queue, message_source(queue, plan.watched, ledger, self._now) as source:
                 yield source
         elif isinstance(trigger, FileTrigger):
             path = with_variables(trigger.path, os.environ)
             check_stays(path)
             # The watcher may have begun since it was planned.
-            watched = replace(plan.watched[0], begun=await cursors.begun(plan.watched[0].name))
-            known = await cursors.items(watched.name)
+            watched = replace(
+                plan.watched[0], begun=await ledger.call(ledger.reader.watchers.begun, plan.watched[0].name)
+            )
+            known = await ledger.call(ledger.reader.watchers.items, watched.name)
             files = await looks.take(partial(open_files, trigger, path, looks))
             async with listening() as listener:
                 source = FileSource(files, watched, known, self._now, listener)
@@ -101,23 +104,23 @@ class Sources:
                 yield source
         elif isinstance(trigger, DeltaTableTrigger):
             table = await looks.take(partial(DeltaLog, trigger, with_variables(trigger.uri, os.environ), looks))
-            yield await self._polled(table, plan.watched[0], cursors)
+            yield await self._polled(table, plan.watched[0], ledger)
         elif isinstance(trigger, IcebergTableTrigger):
             catalog = await looks.take(partial(IcebergTable, trigger, looks))
-            yield await self._polled(catalog, plan.watched[0], cursors)
+            yield await self._polled(catalog, plan.watched[0], ledger)
         elif isinstance(trigger, SQLTrigger):
             query = SQLQuery(trigger, await self._url(trigger.url), looks)
-            yield await self._polled(query, plan.watched[0], cursors)
+            yield await self._polled(query, plan.watched[0], ledger)
         elif isinstance(trigger, ClassTrigger):
-            async with class_source(plan.watched[0], cursors, self._now) as source:
+            async with class_source(plan.watched[0], ledger, self._now) as source:
                 yield source
         elif isinstance(trigger, UnreadableTrigger):
             raise trigger.error
         else:
             raise InvalidWatcher(f"a trigger of the kind {trigger.kind!r} cannot be watched", fix="Update assetflow")
 
-    async def _polled(self, polled: Polled, watched: Watched, cursors: Cursors) -> PolledSource:
-        cursor = (await cursors.items(watched.name)).get(CURSOR)
+    async def _polled(self, polled: Polled, watched: Watched, ledger: LedgerThread) -> PolledSource:
+        cursor = (await ledger.call(ledger.reader.watchers.items, watched.name)).get(CURSOR)
         source = PolledSource(polled, watched, cursor, self._now)
         await source.first_look()
         return source

@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from assetflow.core.values.words import shown
-from assetflow.core.watchers.intake import Note, WatcherIntake
+from assetflow.core.watchers.intake import WatcherIntake
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError, WatchingFailed
 from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard, logger
-from assetflow.ledger.records import WatcherRecord
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.watching.ports import OpenSource, WatchedSource, WatchPlan, plans_of
-from assetflow.watching.recorder import IntakeLedger, Recorder
+from assetflow.watching.recorder import Recorder
 
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_BETWEEN_LAGS = 15.0
@@ -28,19 +28,6 @@ SECONDS_OF_HEALTH = 30.0
 Done = TypeVar("Done")
 
 
-class WatcherLedger(IntakeLedger, Protocol):
-    """The ledger, as the process that watches calls it."""
-
-    async def latest_change(self) -> object: ...
-    async def watchers(self) -> Sequence[WatcherRecord]: ...
-    async def begun(self, watcher: str) -> bool: ...
-    async def items(self, watcher: str) -> dict[str, object]: ...
-    async def notes(self, source: str) -> Sequence[Note]: ...
-    async def acknowledged(self, tokens: Sequence[UUID]) -> None: ...
-    async def set_state(self, names: Sequence[str], state: str, error: str) -> None: ...
-    async def set_lag(self, lags: dict[str, int | None]) -> None: ...
-
-
 class Watching:
     """The watchers of a ledger.
 
@@ -49,10 +36,9 @@ class Watching:
         ready: called when the watchers are known for the first time.
     """
 
-    def __init__(
-        self, ledger: WatcherLedger, open_source: OpenSource, ready: Callable[[], None] = lambda: None
-    ) -> None:
+    def __init__(self, ledger: LedgerThread, open_source: OpenSource, ready: Callable[[], None] = lambda: None) -> None:
         self._ledger = ledger
+        self._writer = ledger.writer.watchers
         self._open_source = open_source
         self._ready = ready
         self._running: dict[str, tuple[WatchPlan, asyncio.Task[None]]] = {}
@@ -84,10 +70,10 @@ class Watching:
 
     async def _look(self) -> None:
         """Start, stop and start anew what has changed since the last look."""
-        latest = await self._ledger.latest_change()
+        latest = await self._ledger.call(self._ledger.reader.watchers.latest_change)
         if latest == self._seen:
             return
-        records = await self._ledger.watchers()
+        records = await self._ledger.call(self._ledger.reader.watchers.all)
         wanted = plans_of(records)
         changed = [key for key, (plan, _) in self._running.items() if not _same(plan, wanted.get(key))]
         await self._stop(changed)
@@ -107,12 +93,12 @@ class Watching:
 
     async def _watch(self, plan: WatchPlan) -> None:
         """Watch one source, and open it again whenever it fails."""
-        backoff, recorder = Backoff(), Recorder(self._ledger)
+        backoff, recorder = Backoff(), Recorder(self._intake)
         while True:
             began = asyncio.get_running_loop().time()
             try:
                 async with self._open_source(plan, self._ledger) as source:
-                    await self._ledger.set_state(plan.names, "watching", "")
+                    await self._set_state(plan, "watching")
                     logger.info("watching %s: %s", plan.watched[0].trigger.describe(), _names(plan))
                     self._sources.up(_names(plan))
                     await self._read(plan, source, recorder)
@@ -151,9 +137,19 @@ class Watching:
         reach("between-ledger-and-acknowledgement")
         if tokens := await source.recorded():
             reach("between-acknowledgement-and-note")
-            await self._write(partial(self._ledger.acknowledged, tokens))
+            await self._write(partial(self._forget, tokens))
         if new or intake.refused:
             logger.info("%s: %d updates, %d refused", _names(plan), new, len(intake.refused))
+
+    async def _intake(self, intake: WatcherIntake) -> int:
+        done = await self._ledger.call(self._writer.record, intake, self._ledger.now())
+        return sum(len(recorded.events) for recorded, _ in done)
+
+    async def _forget(self, notes: Sequence[UUID]) -> None:
+        await self._ledger.call(self._writer.acknowledged, notes)
+
+    async def _set_state(self, plan: WatchPlan, state: str, error: str = "") -> None:
+        await self._ledger.call(self._writer.set_state, plan.names, state, error, self._ledger.now())
 
     async def _write(self, write: Callable[[], Awaitable[Done]]) -> Done:
         """Write to the ledger, again and again while it is in trouble.
@@ -184,7 +180,7 @@ class Watching:
                 raise WatchingFailed(f"it has not told for {SECONDS_TO_TELL:.0f} s how much waits") from error
             changed = {name: lag for name in plan.names if self._lags.get(name, -1) != lag}
             with suppress(LedgerError):
-                await self._ledger.set_lag(changed)
+                await self._ledger.call(self._writer.set_lag, changed)
                 self._lags |= changed
             await heard(over, SECONDS_BETWEEN_LAGS)
 
@@ -192,7 +188,7 @@ class Watching:
         reason = shown(error) if isinstance(error, AssetflowError) else f"{type(error).__name__}: {shown(error)}"
         self._sources.down(_names(plan), error)
         with suppress(LedgerError):
-            await self._ledger.set_state(plan.names, "failing", reason)
+            await self._set_state(plan, "failing", reason)
 
 
 async def _to_its_end(step: Coroutine[Any, Any, None]) -> None:

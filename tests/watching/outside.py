@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, cast
 from uuid import uuid4
 
 from assetflow import Asset, AssetWatcher
@@ -14,13 +14,16 @@ from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.values.triggers import Trigger
-from assetflow.core.watchers.intake import Note, WatcherIntake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import LedgerLocked
+from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
-from assetflow.ledger.records import EventFilter, WatcherRecord
+from assetflow.ledger.records import EventFilter
 from assetflow.watching.sources import Sources
 from assetflow.watching.watching import Watching
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 ORDERS = "s3://shop/orders"
 RABBIT, REDIS = "amqp://127.0.0.1:5672/", "redis://127.0.0.1:6379/15"
@@ -49,7 +52,7 @@ def updates(ledger: Ledger) -> list[AssetEvent]:
     return sorted(ledger.reader.events.find(EventFilter(), limit=10_000), key=lambda each: each.sequence or 0)
 
 
-class Direct:
+class Direct(LedgerThread):
     """A ledger as the process that watches calls it, without a thread.
 
     Attributes:
@@ -59,45 +62,22 @@ class Direct:
     """
 
     def __init__(self, ledger: Ledger) -> None:
+        super().__init__(now=now)
         self.ledger = ledger
         self.fails: set[str] = set()
         self.away = 0
         self.looks = 0
 
-    async def latest_change(self) -> object:
-        self.looks += 1
-        return self.ledger.reader.watchers.latest_change()
-
-    async def watchers(self) -> Sequence[WatcherRecord]:
-        return self.ledger.reader.watchers.all()
-
-    async def begun(self, watcher: str) -> bool:
-        return self.ledger.reader.watchers.begun(watcher)
-
-    async def items(self, watcher: str) -> dict[str, object]:
-        return self.ledger.reader.watchers.items(watcher)
-
-    async def notes(self, source: str) -> Sequence[Note]:
-        return self.ledger.reader.watchers.notes(source)
-
-    async def record(self, intake: WatcherIntake) -> int:
-        self._check("record")
-        if self.away:
+    async def call(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        name = cast(Any, function).__name__
+        self.looks += name == "latest_change"
+        self._check(name)
+        if name == "record" and self.away:
             self.away -= 1
             raise LedgerLocked("the database is away")
-        done = self.ledger.writer.watchers.record(intake, now())
-        self._check("recorded")
-        return sum(len(recorded.events) for recorded, _ in done)
-
-    async def acknowledged(self, tokens: Sequence[Any]) -> None:
-        self._check("acknowledged")
-        self.ledger.writer.watchers.acknowledged(tokens)
-
-    async def set_state(self, names: Sequence[str], state: str, error: str) -> None:
-        self.ledger.writer.watchers.set_state(names, state, error, now())
-
-    async def set_lag(self, lags: dict[str, int | None]) -> None:
-        self.ledger.writer.watchers.set_lag(lags)
+        done = function(*args, **kwargs)
+        self._check(f"{name}ed")
+        return done
 
     def _check(self, step: str) -> None:
         if step in self.fails:

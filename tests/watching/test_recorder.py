@@ -54,7 +54,7 @@ async def test_a_value_that_cannot_be_recorded_is_refused_alone() -> None:
     ledger = Ledger(refuse(ValueError("a surrogate")))
     given = intake("a", "bad", "b")
 
-    assert await Recorder(ledger).record(given) == 2
+    assert await Recorder(ledger.record).record(given) == 2
 
     assert ledger.uris == ["a", "b"]
     assert ledger.taken[0].notes == given.notes
@@ -70,7 +70,7 @@ async def test_one_bad_value_of_a_batch_is_refused_alone() -> None:
     events = tuple(event for each in given.recordings for event in each.events)
     given.recordings[:] = [Recording(uuid4(), events)]
 
-    assert await Recorder(ledger).record(given) == 2
+    assert await Recorder(ledger.record).record(given) == 2
 
     assert ledger.uris == ["a", "b"]
     (refused,) = ledger.taken[-2].refused
@@ -90,7 +90,7 @@ async def test_a_refusal_that_cannot_be_kept_holds_nothing_up(cannot: str) -> No
     ledger, given = Ledger(fail), intake("a")
     given.refused += [bad, good]
 
-    assert await Recorder(ledger).record(given) == 1
+    assert await Recorder(ledger.record).record(given) == 1
 
     kept = [each for taken in ledger.taken for each in taken.refused]
     assert [each.id for each in kept] == ([bad.id, good.id] if cannot == "content" else [good.id])
@@ -101,7 +101,7 @@ async def test_a_refusal_that_cannot_be_kept_holds_nothing_up(cannot: str) -> No
 async def test_trouble_of_the_ledger_refuses_nothing() -> None:
     ledger = Ledger(refuse(LedgerLocked("held")))
     with pytest.raises(LedgerLocked):
-        await Recorder(ledger).record(intake("a", "bad"))
+        await Recorder(ledger.record).record(intake("a", "bad"))
     assert ledger.taken == []
 
 
@@ -109,7 +109,7 @@ async def test_an_unknown_error_of_the_database_counts_as_a_value_s_after_a_whil
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ledger = Ledger(refuse(StatementRefused("parser stack overflow")))
-    recorder, given = Recorder(ledger), intake("a", "bad")
+    recorder, given = Recorder(ledger.record), intake("a", "bad")
     with pytest.raises(StatementRefused):
         await recorder.record(given)
     assert ledger.taken == []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +120,10 @@ async def test_a_failing_watcher_is_logged_once(
 ) -> None:
     stored: list[str] = []
 
-    async def set_state(names: Sequence[str], state: str, error: str) -> None:  # noqa: ARG001
+    def set_state(_names: Sequence[str], state: str, _error: str, _now: datetime) -> None:
         stored.append(state)
 
-    monkeypatch.setattr(direct, "set_state", set_state)
+    monkeypatch.setattr(direct.writer.watchers, "set_state", set_state)
     watch(direct.ledger, FileTrigger(f"{tmp_path}/${{MISSING_FOLDER}}/*.json"))
     async with watching(direct):
         await until_async(lambda: stored.count("failing") >= 3)

@@ -281,7 +281,7 @@ async def test_what_waits_is_told(direct: Direct, trigger: Any, send: Send) -> N
     for number in range(3):
         await send({"number": number}, "")
     watch(direct.ledger, trigger())
-    opened = Sources(no_block, now).open(plans_of(await direct.watchers()).popitem()[1], direct)
+    opened = Sources(no_block, now).open(plans_of(direct.reader.watchers.all()).popitem()[1], direct)
     async with opened as source:
         assert await source.lag() == 3
 
