@@ -207,7 +207,7 @@ async def test_rule_2_6_one_that_came_while_no_evaluator_ran_is_refused_at_the_s
     late = reading.posted("late", -59)
     await reading.catch_up.full_sweep()
     await reading.inbox.settled()
-    assert [each.event for each in reading.ledger.refused] == [late]
+    assert [each.payload for each in reading.ledger.reader.events.refused()] == [late]
     assert reading.ledger.uris == []
 
 
