@@ -13,6 +13,7 @@ from assetflow.core.explain.what_if import why_it_waits
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.fold import Touched, pass_over, record_and_pass
 from assetflow.core.rules.state import State
+from assetflow.core.rules.state.changes import Source
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.core.rules.state.names import place_in_ledger
 from assetflow.core.rules.timers import ticks_between
@@ -98,7 +99,8 @@ class Fold:
     """
 
     def __init__(self, consumer: Consumer, history: History, *, until: datetime | None = None) -> None:
-        self.state = State()
+        # With a source, though it knows nothing, no asset is compared: chapter 8 is not replayed.
+        self.state = State(Source())
         self.decisions: list[Decision] = []
         self._history = history
         self._until = history.until if until is None else until
