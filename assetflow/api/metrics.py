@@ -90,7 +90,7 @@ class _Numbers(Collector):
         for each in self.watchers:
             if each.last_update is not None:
                 seen.add_metric([each.name], each.last_update.timestamp())
-            failing.add_metric([each.name], each.shown_state == "failing")
+            failing.add_metric([each.name], each.state == "failing")
             updates.add_metric([each.name], each.updates)
             refused.add_metric([each.name], each.refused)
             if each.lag is not None:

@@ -14,7 +14,6 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin
 from assetflow.core.values.posted_events import event_by_hand
 from assetflow.errors import AssetflowWarning
-from assetflow.operations.recording import RecordedUpdates
 
 T = TypeVar("T")
 
@@ -67,14 +66,6 @@ def make_event(
         aliases=aliases,
         data_version=data_version,
     )
-
-
-def decisions_to_json(recorded: RecordedUpdates) -> list[dict[str, object]]:
-    """Return the decisions that updates led to as JSON."""
-    return [
-        {"id": str(decision.id), "consumer": consumer, "target_key": decision.target_key}
-        for consumer, decision in recorded.decisions
-    ]
 
 
 def with_warnings(make: Callable[[], T]) -> tuple[T, list[str]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import blake2b
-from typing import Annotated, Any, LiteralString, TypeVar
+from typing import Annotated, Any, Generic, LiteralString, TypeVar
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.dependencies.models import Dependant
@@ -19,6 +19,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from assetflow.core.json_data import is_plain_text
+from assetflow.core.shapes import as_json, shape
 from assetflow.errors import InvalidCall
 from assetflow.evaluator.process.status import held_up
 from assetflow.ledger.lease import Evaluators
@@ -56,6 +57,22 @@ Number = Annotated[int, Path(ge=0, le=LARGEST)]
 Limit = Annotated[int, Query(ge=1, le=MOST, description="The largest number of items.")]
 
 
+@shape
+class Page(Generic[T]):
+    """A page of a list."""
+
+    items: Sequence[T]
+    next: str | None
+    """The token of the next page, to be given as `page` with the same parameters; null on the last one."""
+
+
+@shape
+class CountedPage(Page[T]):
+    """A page of a list, with the length of the whole."""
+
+    total: int
+
+
 @dataclass(frozen=True)
 class AskedPage:
     """The page of a list that a request asks for.
@@ -86,30 +103,24 @@ class AskedPage:
             raise _no_token()
         return self.place
 
-    def after(
-        self, found: Sequence[T], show: Callable[[T], object], place: Callable[[T], int | str]
-    ) -> dict[str, object]:
-        """Return the answer with these items.
+    def after(self, found: Sequence[T], place: Callable[[T], int | str]) -> Page[T]:
+        """Return the page with these items.
 
         Parameters:
             found: what follows the place, at most `limit`.
-            show: returns an item as JSON.
             place: returns the place of an item: the next page begins after that of the last one.
         """
-        return {
-            "items": [show(each) for each in found],
-            "next": self._token(place(found[-1])) if len(found) == self.limit else None,
-        }
+        return Page(found, self._token(place(found[-1])) if len(found) == self.limit else None)
 
-    def within(self, found: Sequence[T], show: Callable[[T], object]) -> dict[str, object]:
-        """Return the answer with a part of a list that is read as a whole."""
+    def within(self, found: Sequence[T]) -> Page[T]:
+        """Return the page of a list that is read as a whole."""
         first = self.number or 0
-        return self.counted(found[first : first + self.limit], show, len(found))
+        return self.counted(found[first : first + self.limit], len(found))
 
-    def counted(self, found: Sequence[T], show: Callable[[T], object], total: int) -> dict[str, object]:
-        """Return the answer with these items of a list whose places count from 0 to `total`."""
+    def counted(self, found: Sequence[T], total: int) -> Page[T]:
+        """Return the page with these items of a list whose places count from 0 to `total`."""
         last = (self.number or 0) + len(found)
-        return {"items": [show(each) for each in found], "next": self._token(last) if found and last < total else None}
+        return Page(found, self._token(last) if found and last < total else None)
 
     def _token(self, place: int | str) -> str:
         return urlsafe_b64encode(json.dumps([self.of, place], separators=(",", ":")).encode()).decode().rstrip("=")
@@ -205,7 +216,7 @@ class Json(JSONResponse):
     """A JSON document in ASCII, with all other characters escaped: a lone surrogate in an extra has no UTF-8 form."""
 
     def render(self, content: Any) -> bytes:
-        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+        return json.dumps(content, allow_nan=False, separators=(",", ":"), default=as_json).encode("ascii")
 
 
 class EtagRoute(APIRoute):
@@ -237,7 +248,7 @@ NamedAsset = Annotated[
 PathAsset = Annotated[
     Text, Path(min_length=1, description="The asset's URI, percent-encoded, or its name.", examples=["s3://lake/board"])
 ]
-Preview = Annotated[bool, Query(description="Only say what this would lead to. Nothing is written.")]
+AsksPreview = Annotated[bool, Query(description="Only say what this would lead to. Nothing is written.")]
 
 
 async def refuse_unknown(request: Request) -> None:

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.explain.status import Status
+from assetflow.core.shapes import from_json
 from assetflow.core.values.assets import Asset, AssetRef
 from assetflow.core.values.conditions import ConditionLike
 from assetflow.errors import InvalidCall, UnknownAsset
@@ -81,12 +82,12 @@ def _remote(text: str, key: str | None) -> Status:
         answer = api.get(f"/api/v1/assets/{quote(text, safe='')}/status", {} if key is None else {"partition_key": key})
     if answer is None:
         raise _unknown(text)
-    return Status.from_json(answer)
+    return from_json(Status, answer)
 
 
 def _remote_list() -> list[Status]:
     with RemoteApi.of_settings() as api:
-        return [Status.from_json(each) for each in api.items("/api/v1/statuses")]
+        return [from_json(Status, each) for each in api.items("/api/v1/statuses")]
 
 
 def _unknown(text: str) -> UnknownAsset:

@@ -11,6 +11,8 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import read_range, this_user
+from assetflow.core.freshness.records import StepState
+from assetflow.core.shapes import as_json
 from assetflow.core.values.words import count, shown, some
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.ledger import Ledger
@@ -62,7 +64,7 @@ def list_backfills(*, json: bool) -> None:
         found = reader.backfills.all()
         empty = empty_message(reader, "No backfills of assets yet.")
     if json:
-        print_json([each.as_json() for each in found])
+        print_json([each.shown() for each in found])
         return
     now = datetime.now(UTC)
     made = table("backfill", "asset", "state", "done", "failed", "taken off", "of", "made", "by", "why")
@@ -77,15 +79,13 @@ def show_backfill(number: int, *, json: bool) -> None:
         failed = reader.backfills.targets(number, state="failed")
         running = reader.backfills.targets(number, state="asked")
     if json:
-        waves = [each.as_json() for each in columns]
-        listed = {"running": running, "failed": failed}
-        print_json(record.as_json() | {"waves": waves} | {key: [t.as_json() for t in of] for key, of in listed.items()})
+        print_json(as_json(record.shown()) | {"waves": columns, "running": running, "failed": failed})
         return
     _tell(record, json=False)
     waves = table("wave", "consumer", "todo", "running", "done", "failed", "taken off", right=["wave"])
-    states = ("todo", "asked", "done", "failed", "removed")
+    states: Sequence[StepState] = ("todo", "asked", "done", "failed", "removed")
     cells = (
-        [Text(str(each.wave + 1)), text(each.consumer), *(Text(str(each.counts.get(s, 0))) for s in states)]
+        [Text(str(each.wave + 1)), text(each.consumer), *(Text(str(each.counts[s])) for s in states)]
         for each in columns
     )
     show(rows(waves, cells, empty=""))
@@ -94,9 +94,9 @@ def show_backfill(number: int, *, json: bool) -> None:
         parts = (
             [
                 text(each.consumer),
-                text(each.step.target.key or ""),
-                Text("running" if each.step.state == "asked" else "failed"),
-                id_cell(each.flow_run),
+                text(each.target_key or ""),
+                Text("running" if each.state == "asked" else "failed"),
+                id_cell(each.flow_run_id),
                 text(each.error),
             ]
             for each in [*failed, *running]
@@ -135,7 +135,7 @@ def _wait_for(reader: Reader, record: BackfillRecord) -> BackfillRecord:
 
 def _tell(record: BackfillRecord, *, json: bool) -> None:
     if json:
-        print_json(record.as_json())
+        print_json(record.shown())
         return
     each = record.backfill
     below = " and what lies below it" if each.down else ""

@@ -12,8 +12,9 @@ from rich.text import Text
 from assetflow.cli.events import events_table
 from assetflow.cli.output import empty_message, print_json, show, text
 from assetflow.cli.status_output import state_cell
-from assetflow.core.explain import event_as_json
+from assetflow.core.explain import shown_event
 from assetflow.core.explain.status import Status
+from assetflow.core.shapes import as_json
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import ago, at, shown
 from assetflow.errors import UnknownAsset
@@ -48,8 +49,8 @@ def show_asset(asset: str, /, *, wide: bool = False, json: bool = False) -> None
         status = reader.freshness.status(uri, None, now)
         empty = empty_message(reader, "It was never updated.")
     if json:
-        events = [event_as_json(event) for event in latest]
-        print_json(found.as_json(users) | {"status": status.as_json(), "latest_events": events})
+        events = [shown_event(event) for event in latest]
+        print_json(as_json(found.shown(users)) | {"status": status, "latest_events": events})
         return
     show(*_facts(found, users, status, now), Text(), events_table(latest, now, empty=empty, wide=wide))
 

@@ -57,7 +57,7 @@ def status(
     unknown = any(each.why for each in found)
     found = [each for each in found if each.outdated or not stale]
     if json:
-        print_json([each.as_json() for each in found] if asset is None else found[0].as_json() if found else None)
+        print_json(found if asset is None else found[0] if found else None)
     elif asset is None:
         made = table("asset", "uri", "state", "freshness", "made by", "why", whole=("uri",))
         cells = (_cells(each, names[each.uri]) for each in found)

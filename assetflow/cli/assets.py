@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import cyclopts
@@ -13,11 +12,10 @@ from rich.text import Text
 from assetflow.cli.output import empty_message, lines, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import this_user
 from assetflow.cli.watch import watchable
+from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.conditions import Token
-from assetflow.core.values.redaction import redact
-from assetflow.core.values.words import iso
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import AssetRecord, DeclaredEdge
+from assetflow.ledger.records import AssetRecord, DeclaredEdge, RedactedExtra
 from assetflow.operations import consumers
 from assetflow.operations.installation import Installation
 
@@ -33,33 +31,22 @@ app.command("assetflow.cli.assets:unhide", name="unhide", help="Show a hidden as
 ByToken = dict[Token, list[str]]
 
 
-@dataclass(frozen=True)
+@shape
 class AssetLine:
     """An asset with the flows that update it and the flows that run on it."""
 
-    asset: AssetRecord
+    id: int
+    uri: str
+    names: Sequence[str]
+    group: TextOrNull
+    extra: RedactedExtra
+    aliases: Sequence[str]
+    first_seen: datetime
     last_update: datetime | None
     events: int
     producers: Sequence[str]
     consumers: Sequence[str]
     hidden: bool
-
-    def as_json(self) -> dict[str, object]:
-        asset = self.asset
-        return {
-            "id": asset.id,
-            "uri": asset.uri,
-            "names": list(asset.names),
-            "group": asset.group or None,
-            "extra": redact(asset.extra),
-            "aliases": list(asset.aliases),
-            "first_seen": iso(asset.first_seen),
-            "last_update": iso(self.last_update),
-            "events": self.events,
-            "producers": list(self.producers),
-            "consumers": list(self.consumers),
-            "hidden": self.hidden,
-        }
 
 
 @app.command
@@ -80,10 +67,10 @@ def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, js
     """
     with Reader.open() as reader:
         listed = list_assets(reader, hidden=hidden)
-        found = [each for each in listed if group in (None, each.asset.group)]
+        found = [each for each in listed if group in (None, each.group)]
         empty = empty_message(reader, _nothing(group, hidden, listed))
     if json:
-        print_json([each.as_json() for each in found])
+        print_json(found)
         return
     now = datetime.now(UTC)
     columns = ("asset", "uri", "group", "last update", "events", "producers", "consumers")
@@ -96,7 +83,7 @@ def _nothing(group: str | None, hidden: bool, listed: Sequence[AssetLine]) -> st
     """Return why there is nothing to list; an option may leave out all that is there."""
     if not listed:
         return "No hidden assets." if hidden else "No assets yet: deploy or run a flow whose task has outlets."
-    groups = sorted({each.asset.group for each in listed if each.asset.group})
+    groups = sorted({each.group for each in listed if each.group})
     return f"No assets in the group {group}. Groups: {', '.join(groups) or 'none'}."
 
 
@@ -107,12 +94,12 @@ def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:
     producers, consumers = _producers(reader.lineage.declared()), _consumers(reader)
     return [
         AssetLine(
-            asset,
-            activity[asset.uri].last if asset.uri in activity else None,
-            activity[asset.uri].events if asset.uri in activity else 0,
-            _names(producers, asset),
-            _names(consumers, asset),
-            hidden,
+            **vars(asset),
+            last_update=activity[asset.uri].last if asset.uri in activity else None,
+            events=activity[asset.uri].events if asset.uri in activity else 0,
+            producers=_names(producers, asset),
+            consumers=_names(consumers, asset),
+            hidden=hidden,
         )
         for asset in reader.assets.all()
         if (asset.uri in left_out) == hidden
@@ -143,13 +130,13 @@ def _names(by_token: ByToken, asset: AssetRecord) -> list[str]:
 
 
 def _cells(each: AssetLine, now: datetime) -> list[Text]:
-    uri = each.asset.uri
-    name = ", ".join(name for name in each.asset.names if name != uri) or uri
+    uri = each.uri
+    name = ", ".join(name for name in each.names if name != uri) or uri
     return [
         text(name),
         # On a terminal, a URI without a name stands once.
         text("" if name == uri and sys.stdout.isatty() else uri),
-        text(each.asset.group),
+        text(each.group),
         time_cell(each.last_update, now),
         Text(str(each.events)),
         lines(each.producers),

@@ -65,7 +65,7 @@ def ls(
         empty = empty_message(reader, none)
         refusals = reader.refused_deployments()
     if json:
-        print_json([each.as_json() for each in listed])
+        print_json([each.shown() for each in listed])
         return
     now = datetime.now(UTC)
     cells = (
@@ -98,7 +98,7 @@ def refused(*, json: bool = False) -> int:
         found = reader.refused_deployments()
         empty = empty_message(reader, "No deployment is refused.")
     if json:
-        print_json([each.as_json() for each in found])
+        print_json(found)
     else:
         show(*map(_refusal, found) if found else [text(empty)])
     return int(bool(found))

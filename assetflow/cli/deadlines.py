@@ -39,7 +39,7 @@ def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: bool = Fals
         found = reader.deadlines.missed(consumer=number, limit=limit)
         empty = empty_message(reader, "No deadline was missed.")
     if json:
-        print_json([each.as_json() for each in found])
+        print_json(found)
         return
     now = datetime.now(UTC)
     made = table(*_COLUMNS, right=("#", "queued"))
@@ -47,14 +47,13 @@ def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: bool = Fals
 
 
 def _cells(each: MissedDeadlineRecord, now: datetime) -> list[Text]:
-    missed = each.missed
     return [
         Text(str(each.number)),
         text(each.consumer_name),
-        text(missed.target_key or ""),
-        time_cell(missed.due, now),
-        time_cell(missed.at, now),
-        Text(missed.then),
-        Text(str(missed.queued)),
-        text(some(missed.missing) if missed.missing else ""),
+        text(each.target_key or ""),
+        time_cell(each.due, now),
+        time_cell(each.at, now),
+        Text(each.then),
+        Text(str(each.queued)),
+        text(some(each.missing) if each.missing else ""),
     ]

@@ -11,6 +11,7 @@ from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AtLeastOne, DecisionName, this_user
 from assetflow.cli.watch import watchable
+from assetflow.core.shapes import as_json
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation
@@ -62,7 +63,7 @@ def ls(
         events = {key: len(consumed) for key, consumed in reader.decisions.events_of(found).items()}
         empty = empty_message(reader, "No decisions." if status else "No decisions yet.")
     if json:
-        print_json([each.as_json() | {"events": events[each.id]} for each in found])
+        print_json([as_json(each) | {"events": events[each.id]} for each in found])
         return
     now = datetime.now(UTC)
     columns = ("#", "consumer", "key", "made", "events", "status", "flow run", "decision")

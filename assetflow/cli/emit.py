@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.values import Id, this_user
 from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
-from assetflow.core.values.consumers import Decision
+from assetflow.core.values.consumers import Decision, DecisionMade
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.posted_events import event_by_hand, key_by_hand, observation
 from assetflow.core.values.versions import check_data_version
@@ -49,17 +49,14 @@ class Emitted:
 
     def as_json(self) -> dict[str, object]:
         return {
-            "event_id": str(self.event.id),
+            "event_id": self.event.id,
             "uri": self.event.uri,
             "partition_key": self.event.partition_key,
             "via": self.via,
             "new": self.new,
             "queued": list(self.effects.queued),
             "refused": list(self.effects.refused),
-            "decisions": [
-                {"id": str(decision.id), "consumer": consumer, "target_key": decision.target_key}
-                for consumer, decision in self.decisions
-            ],
+            "decisions": [DecisionMade.of(consumer, decision) for consumer, decision in self.decisions],
         }
 
 
@@ -132,7 +129,7 @@ def _preview(event: AssetEvent, json: bool) -> None:
 
     with Reader.open() as reader:
         preview = if_updated(reader, [event], event.occurred)
-        show_preview(preview, json, meant=meant(reader, event.uri) if preview.what.is_empty else "")
+        show_preview(preview, json, meant=meant(reader, event.uri) if preview.is_empty else "")
 
 
 def read_extra(given: str) -> object:

@@ -14,7 +14,7 @@ from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AtLeastOne, EventName, since_option
 from assetflow.cli.watch import watchable
-from assetflow.core.explain import event_as_json, source_of
+from assetflow.core.explain import shown_event, source_of
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import shown
@@ -77,7 +77,7 @@ def ls(
         none = "No events yet: run a flow whose task has outlets." if query == EventFilter() else "No such events."
         empty = empty_message(reader, none)
     if json:
-        print_json([event_as_json(event) for event in found])
+        print_json([shown_event(event) for event in found])
         return
     show(events_table(found, datetime.now(UTC), empty=empty, wide=wide), wide=wide)
 
@@ -131,14 +131,14 @@ def _shortened(extra: Mapping[str, object]) -> str:
 
 def _refused(found: list[RefusedRecord], *, wide: bool, json: bool, empty: str) -> None:
     if json:
-        print_json([each.as_json() for each in found])
+        print_json(found)
         return
     now = datetime.now(UTC)
     made = table("at", "reason", "rule", "source", "id", whole=("id",))
     cells = (
         [
             time_cell(each.at, now),
-            *map(text, (each.reason, each.rule or "", each.source)),
+            *map(text, (each.error, each.rule or "", each.source)),
             id_cell(each.id, wide=wide),
         ]
         for each in found

@@ -12,7 +12,7 @@ from assetflow.cli.output import print_json, show, text
 from assetflow.cli.status_output import show_asset
 from assetflow.cli.values import DecisionName, EventName, ZeroOrMore, since_option
 from assetflow.cli.watch import watchable
-from assetflow.core.explain import ConsumerExplanation, DecisionExplanation, PartitionExplanation, PastExplanation
+from assetflow.core.explain import ConsumerExplanation, DecisionExplanation, PartitionExplanation
 from assetflow.core.graph.lineage import loops_through
 from assetflow.core.graph.parts import Way
 from assetflow.core.values.words import ago, count
@@ -91,7 +91,7 @@ def _of_run(reader: Reader, run: DecisionName) -> DecisionExplanation:
 
 def _of_consumer(
     reader: Reader, name: str, key: str | None, moment: datetime | None
-) -> ConsumerExplanation | PartitionExplanation | PastExplanation:
+) -> ConsumerExplanation | PartitionExplanation:
     record = find_consumer(reader, name)
     if key is not None and not record.consumer.schedule.is_partitioned:
         raise InvalidCall(f"{record.consumer.name} is not partitioned", fix="Leave --key out")
@@ -130,13 +130,13 @@ def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: boo
         node = find_node(reader, what)
         graph = graph_of(reader, Wanted(node, up, down, hubs=False))
     if json:
-        print_json(graph.as_json())
+        print_json(graph)
     else:
         show(*(text(line) for line in _lines(graph, datetime.now(UTC))))
 
 
 def _lines(graph: Graph, now: datetime) -> Iterator[str]:
-    yield from (_one(each, now) for each in graph.boxes if each.id == graph.focus)
+    yield from (_one(each, now) for each in graph.nodes if each.id == graph.focus)
     ways: tuple[tuple[str, Way], ...] = (("Upstream", "up"), ("Downstream", "down"))
     for title, way in ways:
         found = list(graph.way(way))
@@ -144,7 +144,7 @@ def _lines(graph: Graph, now: datetime) -> Iterator[str]:
             yield f"{title}: {count(sum(box.flows for box, _ in found), 'flow')}"
             yield from (f"{'  ' * depth}{_one(box, now)}" for box, depth in found)
     if graph.truncated:
-        yield f"Only the nearest {len(graph.boxes)} are shown."
+        yield f"Only the nearest {len(graph.nodes)} are shown."
 
 
 def _one(box: Placed, now: datetime) -> str:

@@ -6,6 +6,7 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from uuid import UUID
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -19,7 +20,6 @@ from assetflow.core.explain import (
     EventExplanation,
     EventSummary,
     PartitionExplanation,
-    PastExplanation,
     ReceiptExplanation,
     summary_of,
 )
@@ -47,19 +47,17 @@ _STATES = {
 _RECEIPTS = {"consumed": ("✔", "green"), "queued": ("○", "yellow"), "not_mapped": ("✗", "red")}
 
 
-Explanation = ConsumerExplanation | PastExplanation | PartitionExplanation | DecisionExplanation | EventExplanation
+Explanation = ConsumerExplanation | PartitionExplanation | DecisionExplanation | EventExplanation
 
 
 def show_explanation(explanation: Explanation, *, json: bool) -> None:
     """Print an explanation: laid out for the terminal, or as one JSON document."""
     if json:
-        print_json(explanation.as_json())
+        print_json(explanation)
         return
     match explanation:
         case ConsumerExplanation():
             show(*consumer_parts(explanation))
-        case PastExplanation():
-            show(*past_parts(explanation))
         case PartitionExplanation():
             show(*partition_parts(explanation))
         case DecisionExplanation():
@@ -69,30 +67,26 @@ def show_explanation(explanation: Explanation, *, json: bool) -> None:
 
 
 def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
-    """Lay out a consumer: its state, its condition with the facts, its partitions and its latest decision."""
+    """Lay out a consumer: its state, its condition with the facts, its partitions and decisions."""
     parts: list[RenderableType] = [
         _title(explanation.name, explanation.state, _STATES[explanation.state]),
         text(explanation.words),
     ]
     parts += [Text.assemble(("! ", "yellow"), shown(note)) for note in explanation.notes]
-    partitioned = explanation.facts.consumer.schedule.is_partitioned
     if explanation.condition and not explanation.partitions:
-        parts += [Text(), _tree(explanation.condition, facts=not partitioned)]
+        parts += [Text(), _tree(explanation.condition, facts=not explanation.partitioned)]
     for partition in explanation.partitions:
         parts += [Text(), *partition_parts(partition, events=False)]
-    more = explanation.facts.partition_count - len(explanation.partitions)
-    if partitioned and more > 0:
+    more = (explanation.pending_partitions or 0) - len(explanation.partitions)
+    if more > 0:
         parts.append(Text(f"{count(more, 'more pending partition')}; name one with --key", "dim"))
     if explanation.next_time is not None:
         parts += [Text(), Text(f"Next time-based run: {at(explanation.next_time)}")]
     if explanation.last is not None:
-        parts += [Text(), Text("Last decision", "bold"), text(explanation.last.words), text(explanation.last.run_words)]
+        parts += [Text(), Text("Last decision", "bold"), text(explanation.last.words), text(explanation.last.run.words)]
+    if explanation.at is not None:
+        parts += [Text(), Text("Afterwards", "bold"), text(explanation.next_words)]
     return parts
-
-
-def past_parts(explanation: PastExplanation) -> list[RenderableType]:
-    """Lay out a consumer as it was, and what came afterwards."""
-    return [*consumer_parts(explanation.told), Text(), Text("Afterwards", "bold"), text(explanation.next_words)]
 
 
 def partition_parts(explanation: PartitionExplanation, *, events: bool = True) -> list[RenderableType]:
@@ -106,12 +100,12 @@ def partition_parts(explanation: PartitionExplanation, *, events: bool = True) -
 
 def decision_parts(explanation: DecisionExplanation) -> list[RenderableType]:
     """Lay out a decision: why it was made, its run, and the events that it consumed."""
-    completed = None if explanation.completed_by is None else str(explanation.completed_by.id)
+    completed = None if explanation.completed_by is None else explanation.completed_by.id
     events = explanation.oldest_events(_MOST)
     parts: list[RenderableType] = [
-        _title(explanation.facts.consumer, f"decision {explanation.decision.id}", "dim"),
+        _title(explanation.consumer, f"decision {explanation.id}", "dim"),
         text(explanation.words),
-        text(explanation.run_words),
+        text(explanation.run.words),
         Text(),
         Text("Consumed", "bold"),
         _events(map(summary_of, events), completed),
@@ -131,7 +125,7 @@ def event_parts(explanation: EventExplanation) -> list[RenderableType]:
     return [
         *parts,
         *map(_receipt, explanation.receipts),
-        *_more(explanation.total - len(explanation.receipts), "receipt"),
+        *_more(explanation.total_receipts - len(explanation.receipts), "receipt"),
     ]
 
 
@@ -148,7 +142,7 @@ def _pairs(values: object) -> str:
 
 
 def _receipt(explanation: ReceiptExplanation) -> RenderableType:
-    mark, style = _RECEIPTS.get(explanation.receipt.status, ("–", "dim"))
+    mark, style = _RECEIPTS.get(explanation.status, ("–", "dim"))
     return Text.assemble((f"{mark} ", style), shown(explanation.words))
 
 
@@ -173,7 +167,7 @@ def _node(row: ConditionRow, facts: bool) -> Text:
     return Text.assemble((f"{mark} ", style), label, explanation)
 
 
-def _events(events: Iterable[EventSummary], completed: str | None) -> RenderableType:
+def _events(events: Iterable[EventSummary], completed: UUID | None) -> RenderableType:
     made = table("#", "asset", "key", "recorded", "by", "id", "", right=("#",), whole=("id", ""))
     cells = (_event_cells(event, event.id == completed) for event in events)
     return rows(made, cells, empty="No events.", spare=("by", "id", "recorded"))
@@ -186,6 +180,6 @@ def _event_cells(event: EventSummary, completed_it: bool) -> list[Text]:
         text(event.partition_key or ""),
         Text("" if event.recorded is None else at(event.recorded)),
         text(event.source),
-        Text(event.id, "dim"),
+        Text(str(event.id), "dim"),
         Text("completed it" if completed_it else "", "green"),
     ]

@@ -51,7 +51,7 @@ def freshness(*, wide: bool = False, json: bool = False) -> int:
         empty = empty_message(reader, "No deployed flow names an asset with freshness=FreshnessPolicy(...).")
     now = datetime.now(UTC)
     if json:
-        print_json([each.as_json(now) for each in found])
+        print_json([each.shown(now) for each in found])
     else:
         cells = (_cells(each, names[each.uri], now) for each in found)
         show(rows(table(*_COLUMNS, whole=("uri",)), cells, empty=empty, spare=_SPARE, wide=wide), wide=wide)
@@ -96,7 +96,7 @@ def plan(consumer: str | None = None, /, *, key: str | None = None, at: Time | N
         found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=at)
         empty = empty_message(reader, NOTHING_KEPT)
     if json:
-        print_json([each.as_json() for each in found])
+        print_json(found)
         return
     cells = (row for each in found for row in _rows(each))
     show(rows(table("consumer", "key", "verdict", "why", "looked at next"), cells, empty=empty))
@@ -138,7 +138,7 @@ def retry(consumer: str, /, *, key: str | None = None, all_failed: bool = False,
         done = asyncio.run(try_again(here, record, key, all_failed=all_failed))
         evaluators = ledger.reader.evaluators()
     if json:
-        print_json(done.as_json())
+        print_json(done)
         return
     show(*(text(line) for line in _lines(done)))
     if done.decisions and not evaluators.alive:

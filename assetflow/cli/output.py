@@ -20,6 +20,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from assetflow.core.shapes import as_json
 from assetflow.core.values.words import ago, iso, short, shown, some
 
 if TYPE_CHECKING:
@@ -98,8 +99,11 @@ def lines(values: Iterable[str]) -> Text:
 
 
 def print_json(document: object) -> None:
-    """Print one JSON document on standard output, as ASCII: invisible characters are escaped."""
-    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False) + "\n")
+    """Print one JSON document on standard output, as ASCII: invisible characters are escaped.
+
+    Facts in it are written as their shapes say.
+    """
+    sys.stdout.write(json.dumps(document, indent=2, allow_nan=False, default=as_json) + "\n")
 
 
 def show(*parts: RenderableType, wide: bool | None = False) -> None:

@@ -16,7 +16,7 @@ from assetflow.cli.watch import watchable
 from assetflow.core.explain.pending_keys import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
 from assetflow.core.rules.backfill import series_to_look_at
-from assetflow.core.values.words import count, iso, some
+from assetflow.core.values.words import count, some
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import names_of
 from assetflow.ledger.read.reader import Reader
@@ -132,16 +132,14 @@ def _as_json(
     return {
         "consumer": record.consumer.name,
         "totals": {"pending": pending, **_numbers(decided)},
-        "pending": [
-            {"target_key": key, "assets": [leaf.as_json() for leaf in leaves]} for key, leaves in waiting.items()
-        ],
+        "pending": [{"target_key": key, "assets": leaves} for key, leaves in waiting.items()],
         "decided": [
             {
                 "target_key": key,
                 "run_state": each.state,
-                "decision_id": str(each.latest),
-                "flow_run_id": None if each.flow_run_id is None else str(each.flow_run_id),
-                "made": iso(each.made),
+                "decision_id": each.latest,
+                "flow_run_id": each.flow_run_id,
+                "made": each.made,
                 "backfills": each.backfills,
             }
             for key, each in shown.items()

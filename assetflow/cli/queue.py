@@ -13,7 +13,7 @@ from assetflow.cli.output import empty_message, id_cell, print_json, rows, show,
 from assetflow.cli.values import DecisionName, EventName, Time, this_user
 from assetflow.cli.watch import watchable
 from assetflow.core.explain import source_of
-from assetflow.core.values.words import count, iso
+from assetflow.core.values.words import count
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.queues import QueuedEvent
@@ -213,11 +213,11 @@ def _as_json(each: QueuedEvent) -> dict[str, object]:
     event = each.event
     return {
         "consumer": each.consumer_name,
-        "event_id": str(event.id),
+        "event_id": event.id,
         "sequence": event.sequence,
         "uri": event.uri,
         "target_key": each.target_key,
         "partition_key": event.partition_key,
-        "occurred": iso(event.occurred),
-        "recorded": iso(event.recorded),
+        "occurred": event.occurred,
+        "recorded": event.recorded,
     }

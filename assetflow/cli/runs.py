@@ -15,6 +15,7 @@ from assetflow.cli.output import empty_message, id_cell, print_json, rows, show,
 from assetflow.cli.values import AtLeastOne
 from assetflow.cli.watch import watchable
 from assetflow.core.rules.runs import FAILED
+from assetflow.core.shapes import as_json
 from assetflow.core.values.spans import rounded_in_words
 from assetflow.core.values.words import some
 from assetflow.errors import AssetflowError
@@ -64,7 +65,7 @@ def ls(
     states: Mapping[UUID, str] = {} if json else _states([each for each in found if each.ended is None])
     named = [(each, consumed.get(each.number, ())) for each in found]
     if json:
-        print_json([each.as_json() | {"flow_run_name": each.run_name(assets)} for each, assets in named])
+        print_json([as_json(each) | {"flow_run_name": each.run_name(assets)} for each, assets in named])
         return
     now = datetime.now(UTC)
     columns = ("run", "consumer", "key", "because of", "state", "started", "took", "run id", "decision")

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.core.explain.status import AssetExplanation, DataStep, ReadVersion, Status, short
-from assetflow.core.freshness.records import ItemUpdate
 from assetflow.core.values.spans import rounded_in_words
 
 _MARKS = {"fresh": ("●", "green"), "stale": ("●", "yellow"), "missing": ("○", "red")}
@@ -23,11 +22,11 @@ FRESHNESS_STYLES = {"fail": "red", "warn": "yellow", "pass": "green"}
 def show_asset(explanation: AssetExplanation, *, json: bool) -> None:
     """Print the status of an asset, what it was made from, and where its data time comes from."""
     if json:
-        print_json(explanation.as_json())
+        print_json(explanation)
         return
     made = table("input", "key", "read", "recorded", "now", "recorded", "")
     reads = rows(made, map(_cells, explanation.reads), empty="It is made from nothing that is known here.")
-    show(*status_parts(explanation.status), Text(), reads, *_path_parts(explanation.data_path))
+    show(*status_parts(explanation), Text(), reads, *_path_parts(explanation.data_path))
 
 
 def _path_parts(path: Sequence[DataStep]) -> list[RenderableType]:
@@ -40,7 +39,7 @@ def _path_parts(path: Sequence[DataStep]) -> list[RenderableType]:
 
 def _step_cells(step: DataStep) -> list[Text]:
     moment = Text("current") if step.moment is None else time_cell(step.moment, datetime.now(UTC))
-    return [text(step.name), text(step.partition_key or ""), moment, Text("source" if step.is_source else "", "dim")]
+    return [text(step.name), text(step.partition_key or ""), moment, Text("source" if step.source else "", "dim")]
 
 
 def status_parts(status: Status) -> list[RenderableType]:
@@ -77,11 +76,12 @@ def freshness_cell(status: Status) -> Text:
 
 
 def _cells(each: ReadVersion) -> list[Text]:
-    changed = Text("" if each.is_same else "changed" if each.read is not None else "not read", "yellow")
-    return [text(each.uri), text(each.partition_key or ""), *_version(each.read), *_version(each.now), changed]
+    changed = Text("" if each.same else "changed" if each.read is not None else "not read", "yellow")
+    read, now = _version(each.read, each.read_recorded), _version(each.now, each.now_recorded)
+    return [text(each.uri), text(each.partition_key or ""), *read, *now, changed]
 
 
-def _version(update: ItemUpdate | None) -> list[Text]:
-    if update is None:
+def _version(version: str | None, recorded: datetime | None) -> list[Text]:
+    if version is None:
         return [Text("–", "dim"), Text()]
-    return [text(short(update.data_version)), time_cell(update.recorded, datetime.now(UTC))]
+    return [text(short(version)), time_cell(recorded, datetime.now(UTC))]

@@ -66,23 +66,22 @@ def show_preview(preview: Preview, json: bool, *, meant: str = "") -> None:
         meant: a sentence on what the user probably meant.
     """
     if json:
-        print_json(preview.as_json())
+        print_json(preview)
     else:
         show(*(text(line) for line in (*_lines(preview), *([f"  {meant}"] if meant else []))))
 
 
 def _lines(preview: Preview) -> Iterator[str]:
-    what = preview.what
     yield "Nothing is written. This would happen:"
-    if what.known:
+    if preview.known:
         yield "  nothing: the update is recorded already"
         return
-    for run in what.starts:
+    for run in preview.starts:
         yield f"  {run.consumer} runs{_for(run.target_key)} now, with {count(run.updates, 'update')}"
-    for queue in what.waits:
+    for queue in preview.waits:
         yield f"  {queue.consumer}{_for(queue.target_key)} {queue.words}"
-    yield from (f"  {words}" for words in what.refused)
-    if what.is_empty:
+    yield from (f"  {words}" for words in preview.refused)
+    if preview.is_empty:
         yield "  no consumer queues it: no deployed flow is scheduled on this asset"
     if preview.further:
         yield f"  {preview.further_words}"

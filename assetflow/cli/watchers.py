@@ -34,7 +34,7 @@ def ls(*, wide: bool = False, json: bool = False) -> None:
         listed = reader.watchers.all()
         empty = empty_message(reader, "No watchers yet: deploy a flow that names an asset with watchers=[...].")
     if json:
-        print_json([each.as_json() for each in listed])
+        print_json(listed)
         return
     now = datetime.now(UTC)
     made = table("watcher", "watches", "asset", "state", "updates", "last", "waiting", right=("updates", "waiting"))
@@ -69,7 +69,7 @@ def resume(name: str) -> None:
 
 
 def _cells(record: WatcherRecord, now: datetime) -> tuple[Text | str, ...]:
-    state = record.shown_state
+    state = record.state
     told = f"{state}: {record.error}" if record.error and state == "failing" else state
     return (
         text(record.name),

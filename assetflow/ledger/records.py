@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from assetflow.core.rules.runs import Named, run_name
 from assetflow.core.rules.timers import Timer
+from assetflow.core.shapes import HIDDEN, As, TextOrNull, called, shape
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
 from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.keeping import Cause
+from assetflow.core.values.keeping import Cause, ShownCause
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.triggers import Trigger
-from assetflow.core.values.words import iso
 
 # The columns to sort by, each with whether it descends.
 Order = Sequence[tuple[str, bool]]
 
+RedactedExtra = Annotated[Mapping[str, object], As(dict[str, Any], redact)]
+"""An extra, in JSON without the values that look like secrets."""
 DecisionStatus = Literal["waiting", "launched", "ended", "undeliverable"]
 
 
@@ -103,28 +105,18 @@ class EventFilter:
     to_sequence: int | None = None
 
 
-@dataclass(frozen=True)
+@shape
 class RefusedRecord:
     """Something that was sent as an event and breaks a rule. Contract 2.6."""
 
-    number: int
+    number: int = field(metadata=HIDDEN)
     id: UUID
-    payload: object
-    reason: str
+    payload: Annotated[object, As(Any, redact)]
+    """It, without the values that look like secrets."""
+    error: str
     rule: str | None
     source: str
     at: datetime
-
-    def as_json(self) -> dict[str, object]:
-        """Return the record as the API and `--json` show it, without the values that look like secrets."""
-        return {
-            "id": str(self.id),
-            "at": iso(self.at),
-            "error": self.reason,
-            "rule": self.rule,
-            "source": self.source,
-            "payload": redact(self.payload),
-        }
 
 
 @dataclass(frozen=True)
@@ -163,40 +155,42 @@ class ReceiptRecord:
     at: datetime
 
 
-@dataclass(frozen=True)
-class DecisionRecord:
-    """A decision and what became of it. Numbers count up in the order in which decisions are made.
+def _shown(causes: Iterable[Cause]) -> list[ShownCause]:
+    return [cause.shown() for cause in causes]
 
-    Attributes:
-        made: the instant of the decision (9.6).
-        opening: the opening that its run bears as its scheduled time (9.7).
-        by_deadline: a deadline was the reason (9.8).
-        decided: when the ledger made it: later than `made` if no evaluator was running then.
-        scheduled: when its run is to start, if decisions were made late; `None` for at once (9.11).
-        because: why an Eager flow asked for the run (8.5).
-    """
+
+@shape
+class DecisionRecord:
+    """A decision and what became of it. Numbers count up in the order in which decisions are made."""
 
     number: int
     id: UUID
-    consumer: int
-    consumer_name: str
-    automation_id: UUID | None
+    consumer: int = field(metadata=HIDDEN)
+    consumer_name: str = field(metadata=called("consumer"))
+    automation_id: UUID | None = field(metadata=HIDDEN)
     deployment_id: UUID
     target_key: str | None
     made: datetime
+    """The instant of the decision (9.6)."""
     kind: DecisionKind
     status: DecisionStatus
     flow_run_id: UUID | None
     launched: datetime | None
     ended: datetime | None
     attempts: int
-    error: str
-    run_state: str
+    error: TextOrNull
+    run_state: TextOrNull
+    """The state in which the run ended, as Prefect names it."""
     opening: datetime | None
+    """The opening that its run bears as its scheduled time (9.7)."""
     by_deadline: bool
+    """A deadline was the reason (9.8)."""
     decided: datetime
+    """When the ledger made it: later than `made` if no evaluator was running then."""
     scheduled: datetime | None
-    because: tuple[Cause, ...]
+    """When its run is to start, if decisions were made late; null for at once (9.11)."""
+    because: Annotated[tuple[Cause, ...], As(list[ShownCause], _shown)] = field(metadata=called("causes"))
+    """Why an Eager flow asked for the run (8.5)."""
 
     def with_events(self, events: tuple[AssetEvent, ...]) -> Decision:
         """Return the decision that these events belong to."""
@@ -212,52 +206,15 @@ class DecisionRecord:
         """
         return run_name(self.id, self.target_key, consumed, self.because, self.consumer_name)
 
-    def as_json(self) -> dict[str, object]:
-        """Return the record as the API and `--json` show it."""
-        timed = {"opening": iso(self.opening), "by_deadline": self.by_deadline, "scheduled": iso(self.scheduled)}
-        return {
-            "number": self.number,
-            "id": str(self.id),
-            "consumer": self.consumer_name,
-            "deployment_id": str(self.deployment_id),
-            "target_key": self.target_key,
-            "made": iso(self.made),
-            "kind": self.kind,
-            "status": self.status,
-            "flow_run_id": None if self.flow_run_id is None else str(self.flow_run_id),
-            "run_state": self.run_state or None,
-            "launched": iso(self.launched),
-            "ended": iso(self.ended),
-            "attempts": self.attempts,
-            "error": self.error or None,
-            "decided": iso(self.decided),
-            "causes": [cause.as_json() for cause in self.because],
-            **timed,
-        }
 
-
-@dataclass(frozen=True)
-class MissedDeadlineRecord:
+@shape
+class MissedDeadlineRecord(MissedDeadline):
     """A deadline that passed without a decision, with its consumer's name, deployment and automation. Contract 9.8."""
 
     number: int
-    consumer_name: str
-    deployment_id: UUID
-    automation_id: UUID | None
-    missed: MissedDeadline
-
-    def as_json(self) -> dict[str, object]:
-        """Return the record as the API and `--json` show it."""
-        return {
-            "number": self.number,
-            "consumer": self.consumer_name,
-            "target_key": self.missed.target_key,
-            "due": iso(self.missed.due),
-            "at": iso(self.missed.at),
-            "then": self.missed.then,
-            "queued": self.missed.queued,
-            "missing": list(self.missed.missing),
-        }
+    consumer_name: str = field(metadata=called("consumer"))
+    deployment_id: UUID = field(metadata=HIDDEN)
+    automation_id: UUID | None = field(metadata=HIDDEN)
 
 
 @dataclass(frozen=True)
@@ -297,59 +254,42 @@ class DeclaredEdge:
     value: str
 
 
-WatcherState = Literal["new", "watching", "failing"]
+def _in_words(trigger: Trigger) -> str:
+    return trigger.describe()
 
 
-@dataclass(frozen=True)
+def _uris(assets: Iterable[Asset]) -> list[str]:
+    return [asset.uri for asset in assets]
+
+
+@shape
 class WatcherRecord:
-    """A watcher that deployments declare.
-
-    Attributes:
-        assets: the assets that it updates.
-        begun: False if a watcher with a cursor has not looked yet.
-        state: whether it watches or fails, as the process that watches says; "new" until it has been started once.
-        error: why it fails.
-        since: since when it is in this state.
-        last_update: when it recorded its last update; `None` if there was none.
-        updates, filtered, refused: how many messages or files became updates, were not wanted by its filter, or were
-            refused.
-        lag: how much waits at its source; `None` if the source does not say.
-    """
+    """A watcher that deployments declare."""
 
     name: str
-    trigger: Trigger
-    assets: tuple[Asset, ...]
-    begun: bool
-    paused: bool
-    state: WatcherState
-    error: str
+    trigger: Annotated[Trigger, As(str, _in_words)] = field(metadata=called("watches"))
+    """The trigger in words, without a password."""
+    assets: Annotated[tuple[Asset, ...], As(list[str], _uris)]
+    """The URIs of the assets that it updates."""
+    begun: bool = field(metadata=HIDDEN)
+    """False if a watcher with a cursor has not looked yet."""
+    paused: bool = field(metadata=HIDDEN)
+    state: Literal["new", "watching", "failing", "paused"]
+    """`paused`, or whether it watches or fails, as the process that watches says; `new` until it was started once."""
+    error: TextOrNull
+    """Why it fails."""
     since: datetime
+    """Since when it watches or fails."""
     last_update: datetime | None
+    """When it recorded its last update; null if there was none."""
     updates: int
+    """How many messages or files became updates."""
     filtered: int
+    """Messages that its filter did not want (10.5)."""
     refused: int
+    """Messages and files that cannot be updates (10.2)."""
     lag: int | None
-
-    @property
-    def shown_state(self) -> str:
-        """The state for people: "paused" if it is."""
-        return "paused" if self.paused else self.state
-
-    def as_json(self) -> dict[str, object]:
-        """Return the record as `--json` shows it."""
-        return {
-            "name": self.name,
-            "watches": self.trigger.describe(),
-            "assets": [asset.uri for asset in self.assets],
-            "state": self.shown_state,
-            "error": self.error or None,
-            "since": iso(self.since),
-            "last_update": iso(self.last_update),
-            "updates": self.updates,
-            "filtered": self.filtered,
-            "refused": self.refused,
-            "lag": self.lag,
-        }
+    """How much waits at its source, if the source tells."""
 
 
 @dataclass(frozen=True)

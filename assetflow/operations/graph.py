@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from assetflow.core.graph.layout import MOST, Drawing, draw
-from assetflow.core.graph.lineage import Edge, EdgeKind, Node, neighbourhood
+from assetflow.core.graph.lineage import Edge, EdgeKind, Node, NodeKind, neighbourhood
 from assetflow.core.graph.parts import Box, Way, around, of_groups, tree
-from assetflow.core.values.words import count, iso
+from assetflow.core.shapes import TextOrNull, shape
+from assetflow.core.values.words import count
 from assetflow.ledger.read.graph import NodeFacts
 from assetflow.ledger.read.reader import Reader
 
@@ -35,44 +37,51 @@ class Wanted:
     hubs: bool = True
 
 
-@dataclass(frozen=True)
+@shape
 class Placed:
-    """A box of the picture with its place.
-
-    Attributes:
-        kind: `asset`, `alias`, `name`, `flow`, `group`, or `more` for the folded ends of a hub.
-        value: the URI, alias, name, flow or group.
-        group: the group of an asset that has one.
-        count, flows: the number of nodes that it stands for, and of flows among them.
-        level: its distance from the focus in edges; negative on the way up.
-        more: it has neighbours that are not shown.
-    """
+    """A box of the picture: a node, a folded group, or the folded ends of a hub."""
 
     id: str
-    kind: str
+    kind: NodeKind | Literal["group", "more"]
     value: str
+    """The URI, alias, name, flow or group."""
     name: str
     state: str
+    """Of an asset `late`, or `fresh`, `outdated`, `stale` or `missing` if it is compared with what it is made from,
+    else `updated` or `never updated`. Of a flow `paused`, `held`, `never run`, `not scheduled`, or the state of its
+    last run. Of several nodes their number in words."""
     at: datetime | None
+    """When an asset was updated, or the last run of a flow ended or was decided."""
     group: str | None
+    """The group of an asset that has one."""
     count: int
+    """How many nodes it stands for."""
     flows: int
+    """How many of them are flows."""
     level: int
+    """The distance from the focus in edges; negative on the way up."""
     more: bool
+    """It has neighbours that are not shown."""
     x: int
     y: int
 
-    def as_json(self) -> dict[str, object]:
-        return {**self.__dict__, "at": iso(self.at)}
+
+@shape
+class Link:
+    """A relation of two boxes."""
+
+    source: str
+    target: str
+    kinds: Sequence[EdgeKind]
 
 
-@dataclass(frozen=True)
+@shape
 class Graph:
-    """A picture of assets and flows; `links` has the ids of two boxes, and whether that starts a flow."""
+    """A picture of assets and flows."""
 
-    focus: str
-    boxes: tuple[Placed, ...]
-    links: tuple[tuple[str, str, tuple[str, ...]], ...]
+    focus: TextOrNull
+    nodes: Sequence[Placed]
+    edges: Sequence[Link]
     truncated: bool
 
     def way(self, way: Way) -> Iterator[tuple[Placed, int]]:
@@ -80,10 +89,10 @@ class Graph:
 
         Without a focus, `down` has all boxes, below those to which nothing leads.
         """
-        boxes = {each.id: each for each in self.boxes}
+        boxes = {each.id: each for each in self.nodes}
         following: defaultdict[str, list[str]] = defaultdict(list)
-        for link in self.links:
-            source, target = link[:2] if way == "down" else (link[1], link[0])
+        for link in self.edges:
+            source, target = (link.source, link.target) if way == "down" else (link.target, link.source)
             if not self.focus or boxes[target].level * (1 if way == "down" else -1) > 0:
                 following[source].append(target)
 
@@ -95,14 +104,6 @@ class Graph:
         for box, depth in tree([self.focus] if self.focus else starts, following, place):
             if box != self.focus:
                 yield boxes[box], depth if self.focus else depth + 1
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "focus": self.focus or None,
-            "nodes": [each.as_json() for each in self.boxes],
-            "edges": [{"source": source, "target": target, "kinds": kinds} for source, target, kinds in self.links],
-            "truncated": self.truncated,
-        }
 
 
 def graph_of(reader: Reader, wanted: Wanted) -> Graph:
@@ -124,7 +125,7 @@ def _placed(reader: Reader, drawing: Drawing, focus: Node | None) -> Graph:
     boxes = tuple(
         _box(box, picture.levels[box.id], facts, part.more, drawing.places[box.id]) for box in picture.boxes.values()
     )
-    links = tuple((source, target, tuple(sorted(kinds))) for (source, target), kinds in picture.links.items())
+    links = [Link(source, target, sorted(kinds)) for (source, target), kinds in picture.links.items()]
     return Graph("" if focus is None else focus.as_json(), boxes, links, part.truncated)
 
 
@@ -140,26 +141,65 @@ def _facts(reader: Reader, nodes: Collection[Node]) -> dict[Node, NodeFacts]:
     }
 
 
-def lineage_of(reader: Reader, focus: Node, depth: int, *, kinds: Collection[EdgeKind], most: int) -> dict[str, object]:
-    """Return the part of the graph around a node as JSON: what `neighbourhood` finds, with names, groups and states."""
+@shape
+class LineageNode:
+    """A node of the graph around another one."""
+
+    id: str
+    kind: NodeKind
+    value: str
+    """The URI, alias, name or flow."""
+    name: str
+    group: str | None
+    state: str
+    """As in the picture."""
+    at: datetime | None
+    """When an asset was updated, or the last run of a flow ended or was decided."""
+    distance: int
+    """The number of edges between it and the focus."""
+    more: bool
+    """It has neighbours that are not shown."""
+
+
+@shape
+class LineageEdge:
+    """An edge of the graph, from cause to effect."""
+
+    source: str
+    target: str
+    kind: EdgeKind
+
+
+@shape
+class Lineage:
+    """A part of the graph."""
+
+    focus: str
+    nodes: Sequence[LineageNode]
+    edges: Sequence[LineageEdge]
+    truncated: bool
+
+
+def lineage_of(reader: Reader, focus: Node, depth: int, *, kinds: Collection[EdgeKind], most: int) -> Lineage:
+    """Return the part of the graph around a node: what `neighbourhood` finds, with names, groups and states."""
     part = neighbourhood(reader.lineage.edges_of, focus, depth, kinds=kinds, most=most)
     facts = _facts(reader, list(part.distances))
     nodes = [
-        {
-            "id": node.as_json(),
-            "kind": node.kind,
-            "value": node.value,
-            "name": facts[node].name,
-            "group": facts[node].group,
-            "state": facts[node].state,
-            "at": iso(facts[node].at),
-            "distance": distance,
-            "more": node in part.more,
-        }
+        LineageNode(
+            id=node.as_json(),
+            kind=node.kind,
+            value=node.value,
+            name=facts[node].name,
+            group=facts[node].group,
+            state=facts[node].state,
+            at=facts[node].at,
+            distance=distance,
+            more=node in part.more,
+        )
         for node, distance in part.distances.items()
     ]
-    edges = [edge.as_json() for edge in part.edges]
-    return {"focus": focus.as_json(), "nodes": nodes, "edges": edges, "truncated": part.truncated}
+    edges = [LineageEdge(edge.source.as_json(), edge.target.as_json(), edge.kind) for edge in part.edges]
+    return Lineage(focus.as_json(), nodes, edges, part.truncated)
 
 
 def _box(
@@ -188,7 +228,8 @@ def _box(
             x,
             y,
         )
-    kind, _, value = box.id.partition(":")
+    group, _, value = box.id.partition(":")
+    kind: Literal["group", "more"] = "more" if group == "more" else "group"
     number = len(box.nodes)
     name = f"+{number}" if kind == "more" else value
     flows = sum(each.kind == "flow" for each in box.nodes)

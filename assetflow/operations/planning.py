@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import field
 from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.explain.plan import PlannedConsumer
-from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.shapes import called, shape
+from assetflow.core.values.consumers import Consumer, DecisionMade
 from assetflow.core.values.words import at as told
 from assetflow.errors import Conflict, InvalidCall, LedgerForeign
 from assetflow.ledger.read.reader import Reader
@@ -22,33 +23,18 @@ from assetflow.operations.lookup import find_consumer
 from assetflow.prefect_io.flow_runs import retry_runs
 
 
-@dataclass(frozen=True)
+@shape
 class Retried:
-    """The result of a retry.
-
-    Attributes:
-        consumer: `flow/deployment`.
-        partition_key: the target key; `None` for all targets.
-        decisions: the decisions that follow at once. The others wait for what holds them back (`assetflow plan`).
-        flow_runs: the failed runs that run again in Prefect, each with the updates that it was given.
-    """
+    """The result of a retry."""
 
     consumer: str
-    partition_key: str | None
-    decisions: Sequence[Decision] = ()
+    """`flow/deployment`."""
+    partition_key: str | None = field(metadata=called("target_key"))
+    """The target key; null for all targets."""
+    decisions: Sequence[DecisionMade] = ()
+    """What runs at once; the rest waits for what holds it back (`assetflow plan`)."""
     flow_runs: Sequence[UUID] = ()
-
-    def as_json(self) -> dict[str, object]:
-        """Return the retry as JSON."""
-        made = [
-            {"id": str(each.id), "consumer": self.consumer, "target_key": each.target_key} for each in self.decisions
-        ]
-        return {
-            "consumer": self.consumer,
-            "target_key": self.partition_key,
-            "decisions": made,
-            "flow_runs": [str(each) for each in self.flow_runs],
-        }
+    """The failed runs that run again in Prefect, each with the updates that it was given."""
 
 
 async def retry(
@@ -108,7 +94,8 @@ async def _retry_runs(at: Installation, record: ConsumerRecord, key: str | None,
 def _try_again(at: Installation, consumer: Consumer, key: str | None) -> Retried:
     made = at.ledger.writer.freshness.retry(consumer.id, key, at.now())
     at.on_recorded()
-    return Retried(consumer.name, key, [each for each in made if each.consumer == consumer.id])
+    decisions = [DecisionMade.of(consumer.name, each) for each in made if each.consumer == consumer.id]
+    return Retried(consumer.name, key, decisions)
 
 
 def planned(

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from assetflow.core.json_data import fit_text
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.consumers import Decision
+from assetflow.core.values.consumers import Decision, DecisionMade
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.posted_events import Versions, event_by_hand, observation
 from assetflow.errors import AssetflowError, LedgerForeign, UnknownAsset
@@ -37,6 +37,11 @@ class RecordedUpdates:
     decisions: Sequence[tuple[str, Decision]] = ()
     warnings: Sequence[str] = ()
     via: Literal["ledger", "prefect"] = "ledger"
+
+    @property
+    def decisions_made(self) -> list[DecisionMade]:
+        """The decisions as they are shown."""
+        return [DecisionMade.of(consumer, decision) for consumer, decision in self.decisions]
 
 
 def record(at: Installation, recording: Recording) -> RecordedUpdates:

@@ -11,6 +11,7 @@ from uuid import uuid4
 
 from assetflow.core.explain.what_if import WhatIf
 from assetflow.core.graph.lineage import Node, flows_after
+from assetflow.core.shapes import shape
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.posted_events import event_by_hand
@@ -24,21 +25,16 @@ if TYPE_CHECKING:
 MOST_BACKFILLED = 200
 
 
-@dataclass(frozen=True)
-class Preview:
-    """The runs that an action would start, now and further down.
+@shape
+class Preview(WhatIf):
+    """The runs that an action would start, now and further down. Nothing is written."""
 
-    Attributes:
-        what: what would happen at once; for a run, what would happen when it has completed.
-        further: the flows that lie further down than those: their runs, and the runs after them, may start these.
-        more: there are more of them than were counted.
-        updates: the URIs that would be updated.
-    """
-
-    what: WhatIf
     further: tuple[str, ...] = ()
+    """The flows further down, which those runs, and the runs after them, may start when they complete."""
     more: bool = False
+    """There are more flows further down than these."""
     updates: tuple[str, ...] = ()
+    """The assets that would be updated."""
 
     @property
     def further_words(self) -> str:
@@ -46,13 +42,6 @@ class Preview:
         number = len(self.further)
         verb = "lies" if number == 1 and not self.more else "lie"
         return f"{'More than ' if self.more else ''}{count(number, 'flow')} {verb} further down." if number else ""
-
-    def as_json(self) -> dict[str, object]:
-        return self.what.as_json() | {
-            "further": list(self.further),
-            "more": self.more,
-            "updates": list(self.updates),
-        }
 
 
 def if_updated(reader: Reader, events: Sequence[AssetEvent], now: datetime) -> Preview:
@@ -127,7 +116,7 @@ def _preview(
     direct = {each.consumer for each in (*what.starts, *what.waits)}
     above = {*direct, *running}
     further, more = flows_after(reader.lineage.edges_of, above) if above else ([], False)
-    return Preview(what, tuple(further), more, tuple(dict.fromkeys(updates)))
+    return Preview(**vars(what), further=tuple(further), more=more, updates=tuple(dict.fromkeys(updates)))
 
 
 _REFUSED = ("dropped", "not_for_consumer", "not_mapped")
@@ -157,10 +146,10 @@ def effects_of(reader: Reader, event: AssetEvent) -> Effects:
 
     receipts = event_explanation(reader, event.id).receipts
     consumers = [record.consumer for record in reader.consumers.all()]
-    queued = {each.consumer for each in receipts if each.receipt.status == "queued"}
+    queued = {each.consumer for each in receipts if each.status == "queued"}
     return Effects(
         queued={each.name: each.paused for each in consumers if each.name in queued},
-        refused=[each.words for each in receipts if each.receipt.status in _REFUSED],
+        refused=[each.words for each in receipts if each.status in _REFUSED],
         meant="" if receipts and receipts[0].consumer else meant(reader, event.uri),
     )
 

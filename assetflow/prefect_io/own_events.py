@@ -11,6 +11,7 @@ from prefect.events.schemas.events import ResourceSpecification
 
 from assetflow.core.freshness.asset_freshness import StateChange, data_time_text
 from assetflow.core.json_data import fit_object
+from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision, MissedDeadline
 from assetflow.core.values.uri import normalize
@@ -129,7 +130,7 @@ def decision_made(
 
 def _because(decision: Decision) -> dict[str, Any]:
     """Return the causes for which an Eager or Lazy flow was asked for the run."""
-    causes = [cause.as_json() for cause in decision.because[:CAUSES_NAMED]]
+    causes = [as_json(cause.shown()) for cause in decision.because[:CAUSES_NAMED]]
     return {"because": causes} if causes else {}
 
 

@@ -123,7 +123,7 @@ def words_of(record: BackfillRecord) -> str:
 
 def run_name_of(target: BackfillTargetRecord) -> str:
     """Return the name of a target's run in Prefect."""
-    return run_name(target.decision, target.step.target.key, (), (Cause("backfill"),), target.consumer)
+    return run_name(target.decision_id, target.target_key, (), (Cause("backfill"),), target.consumer)
 
 
 def _switch(
@@ -176,6 +176,6 @@ def _states_of_interest(record: BackfillRecord) -> list[StepState | None]:
 
 def _targets(reader: Reader, number: int, state: StepState | None, after: int) -> TargetsPage:
     found = reader.backfills.targets(number, state=state, after=after, limit=ROWS + 1)
-    last = found[ROWS - 1].step.place if len(found) > ROWS else None
+    last = found[ROWS - 1].place if len(found) > ROWS else None
     more = "" if last is None else url("/backfills", number, state=state, after=last)
     return TargetsPage(state, found[:ROWS], more)

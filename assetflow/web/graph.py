@@ -102,7 +102,7 @@ def show_graph(
         graph=graph,
         data=_inside_page(graph),
         place=place,
-        middle=next((each for each in graph.boxes if each.id == graph.focus), None),
+        middle=next((each for each in graph.nodes if each.id == graph.focus), None),
         ways=list(_ways(graph, None if all else LISTED)),
         names=_names(graph, place.opened),
         page_of=page_of,
@@ -120,7 +120,7 @@ def compact(graph: Graph) -> dict[str, object]:
     A node is `[id, name, state, sign, at, x, y, more]`, with 0 for a name that the id has, and `at` in seconds since
     1970, or 0. An edge is `[source, target, kinds]`: two places in `nodes`, and the first letters of the kinds.
     """
-    places = {box.id: number for number, box in enumerate(graph.boxes)}
+    places = {box.id: number for number, box in enumerate(graph.nodes)}
     return {
         "focus": graph.focus,
         "truncated": graph.truncated,
@@ -135,11 +135,10 @@ def compact(graph: Graph) -> dict[str, object]:
                 box.y,
                 int(box.more),
             )
-            for box in graph.boxes
+            for box in graph.nodes
         ],
         "edges": [
-            (places[source], places[target], "".join(kind[0] for kind in kinds))
-            for source, target, kinds in graph.links
+            (places[link.source], places[link.target], "".join(kind[0] for kind in link.kinds)) for link in graph.edges
         ],
     }
 
@@ -163,7 +162,7 @@ def _ways(graph: Graph, most: int | None) -> Sequence[ListedWay]:
 
 def _names(graph: Graph, opened: Sequence[str]) -> dict[str, str]:
     """Return what the opened boxes are called."""
-    names = {box.id: box.name for box in graph.boxes}
+    names = {box.id: box.name for box in graph.nodes}
 
     def name(box: str) -> str:
         kind, _, value = box.partition(":")

@@ -126,7 +126,7 @@ def show_event(
         metric_words=metric_words,
         states=states_address(each.decision.run for each in told.receipts if each.decision is not None),
         here=at(offset),
-        places=PagePlaces.of(at, offset, RECEIPTS, told.total),
+        places=PagePlaces.of(at, offset, RECEIPTS, told.total_receipts),
     )
 
 

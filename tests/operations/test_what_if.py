@@ -41,8 +41,8 @@ def test_an_update_starts_some_and_tells_what_the_others_still_need(ledger: Ledg
 
     preview = if_updated(ledger.reader, [an_update(ORDERS)], NOON)
 
-    assert [(run.consumer, run.updates) for run in preview.what.starts] == [("report/shop", 1)]
-    assert [(each.consumer, each.words) for each in preview.what.waits] == [("both/shop", "still needs customers")]
+    assert [(run.consumer, run.updates) for run in preview.starts] == [("report/shop", 1)]
+    assert [(each.consumer, each.words) for each in preview.waits] == [("both/shop", "still needs customers")]
     assert preview.further == ("board/shop", "wall/shop")
     assert preview.further_words == "2 flows lie further down."
     assert ledger.reader.status() == before, "nothing is written"
@@ -53,7 +53,7 @@ def test_what_is_queued_already_counts(ledger: Ledger) -> None:
     for minute in (1, 2):
         update(ledger, CUSTOMERS, minute)
 
-    (run,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).what.starts
+    (run,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).starts
 
     assert run.updates == 3, "a decision consumes everything that is queued"
 
@@ -61,20 +61,20 @@ def test_what_is_queued_already_counts(ledger: Ledger) -> None:
 def test_an_update_that_is_recorded_changes_nothing(ledger: Ledger) -> None:
     deploy(ledger, "report/shop", ORDERS)
     update(ledger, ORDERS, 1)
-    what = if_updated(ledger.reader, [an_update(ORDERS, minute=1)], NOON).what
+    what = if_updated(ledger.reader, [an_update(ORDERS, minute=1)], NOON)
     assert what.known
     assert not what.starts
 
 
 def test_a_key_that_nobody_takes_is_refused_in_words(ledger: Ledger) -> None:
     deploy(ledger, "report/shop", ORDERS)
-    what = if_updated(ledger.reader, [an_update(ORDERS, "a")], NOON).what
+    what = if_updated(ledger.reader, [an_update(ORDERS, "a")], NOON)
     assert what.refused == ("not for report/shop, which takes no updates with a partition key",)
 
 
 def test_a_rolled_up_partition_tells_the_keys_that_it_lacks(ledger: Ledger) -> None:
     deploy(ledger, "daily/shop", ROLLED_UP)
-    (queue,) = if_updated(ledger.reader, [an_update(HOURLY, "2026-01-01T05:00:00")], NOON).what.waits
+    (queue,) = if_updated(ledger.reader, [an_update(HOURLY, "2026-01-01T05:00:00")], NOON).waits
     assert queue.target_key == "2026-01-01"
     assert queue.words.startswith("still needs hourly (1 of 24 keys; missing ")
 
@@ -90,13 +90,13 @@ def test_a_rolled_up_partition_tells_the_keys_that_it_lacks(ledger: Ledger) -> N
 )
 def test_every_kind_of_condition_says_what_it_lacks(ledger: Ledger, schedule: object, words: str) -> None:
     deploy(ledger, "report/shop", schedule)
-    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).what.waits
+    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).waits
     assert queue.words == words
 
 
 def test_a_debounced_consumer_says_until_when(ledger: Ledger) -> None:
     deploy(ledger, "report/shop", ORDERS, intake=Intake(debounce=timedelta(minutes=10)))
-    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).what.waits
+    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).waits
     assert queue.words.startswith("waits until 2026-01-01 12:10:00 UTC")
 
 
@@ -104,7 +104,7 @@ def test_a_paused_consumer_says_so_and_a_resume_starts_it(ledger: Ledger) -> Non
     consumer = deploy(ledger, "report/shop", ORDERS, while_paused="keep", produces=(REPORT,))
     deploy(ledger, "board/shop", REPORT)
     ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)
-    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).what.waits
+    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).waits
     assert queue.words == "is paused"
     update(ledger, ORDERS, 1)
     record = ledger.reader.consumers.get(consumer.id)
@@ -112,7 +112,7 @@ def test_a_paused_consumer_says_so_and_a_resume_starts_it(ledger: Ledger) -> Non
 
     preview = if_resumed(ledger.reader, record, NOON)
 
-    assert [(run.consumer, run.updates) for run in preview.what.starts] == [("report/shop", 1)]
+    assert [(run.consumer, run.updates) for run in preview.starts] == [("report/shop", 1)]
     assert preview.further == ("board/shop",)
     assert ledger.reader.decisions.find() == []
     _, decisions = ledger.writer.consumers.switch(consumer.id, paused=False, now=NOON)
@@ -122,17 +122,17 @@ def test_a_paused_consumer_says_so_and_a_resume_starts_it(ledger: Ledger) -> Non
 def test_a_completed_run_starts_what_its_outlets_start(ledger: Ledger) -> None:
     chain(ledger)
     preview = if_run(ledger.reader, "report/shop", [None], NOON)
-    assert [run.consumer for run in preview.what.starts] == ["board/shop"]
+    assert [run.consumer for run in preview.starts] == ["board/shop"]
     assert (preview.updates, preview.further) == ((REPORT.uri,), ("wall/shop",))
 
 
 def test_a_backfill_tells_what_follows_besides_its_own_runs(ledger: Ledger) -> None:
     chain(ledger)
     preview = if_backfilled(ledger.reader, [{"report/shop": [None]}], NOON)
-    assert [run.consumer for run in preview.what.starts] == ["board/shop"]
+    assert [run.consumer for run in preview.starts] == ["board/shop"]
     assert preview.further == ("wall/shop",)
     both = if_backfilled(ledger.reader, [{"report/shop": [None]}, {"board/shop": [None]}], NOON)
-    assert [run.consumer for run in both.what.starts] == ["wall/shop"]
+    assert [run.consumer for run in both.starts] == ["wall/shop"]
     assert both.further == ()
     assert both.updates == (REPORT.uri, BOARD.uri)
 
@@ -177,7 +177,7 @@ def test_what_is_told_is_what_happens(ledger: Ledger) -> None:
         deploy(ledger, f"flow{number}/shop", schedule)
     for minute in range(60):
         event = an_update(chance.choice(assets), minute=minute)
-        told = if_updated(ledger.reader, [event], NOON).what.starts
+        told = if_updated(ledger.reader, [event], NOON).starts
         ((_, decisions),) = ledger.writer.events.record([Recording(event.id, (event,))], NOON)
         names = {each.consumer: f"flow{each.consumer - 1}/shop" for each in decisions}
         assert [(run.consumer, run.updates) for run in told] == [

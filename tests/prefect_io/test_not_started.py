@@ -54,7 +54,7 @@ class Prefect:
 def test_a_run_that_waits_is_told_with_what_to_do(given: dict[str, Any], words: str) -> None:
     prefect: Any = Prefect(given)
     assert list(asyncio.run(not_started(prefect, [RUN], NOW))) == [RUN]
-    assert words in explained(given).run_words
+    assert words in explained(given).run.words
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_run_that_has_ended_is_not_asked_about() -> None:
 
 
 def test_without_an_answer_the_explanation_stays() -> None:
-    assert explained().run_words == f"It started the flow run {RUN} at 2026-01-01 11:55:00 UTC."
+    assert explained().run.words == f"It started the flow run {RUN} at 2026-01-01 11:55:00 UTC."
 
 
 def test_what_was_found_is_kept_with_the_run() -> None:

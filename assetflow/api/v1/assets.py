@@ -6,14 +6,24 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from assetflow.api.own_shapes import AssetHidden, NameOut
 from assetflow.api.problems import answers
-from assetflow.api.requests import EtagRoute, Json, NamedAsset, PathAsset, Text, TheBackend, ThePage, TheReader
-from assetflow.api.schemas.assets import AssetHidden, AssetOut, AssetsPage, GraphOut, NameOut
+from assetflow.api.requests import (
+    CountedPage,
+    EtagRoute,
+    Json,
+    NamedAsset,
+    PathAsset,
+    Text,
+    TheBackend,
+    ThePage,
+    TheReader,
+)
 from assetflow.core.graph.lineage import DATA, SCHEDULING, EdgeKind
 from assetflow.errors import UnknownAsset, places
-from assetflow.ledger.read.assets import AssetFilter
+from assetflow.ledger.read.assets import AssetFilter, ShownAsset
 from assetflow.operations import consumers
-from assetflow.operations.graph import lineage_of
+from assetflow.operations.graph import Lineage, lineage_of
 from assetflow.operations.lookup import find_node, find_uri
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
@@ -29,29 +39,30 @@ Focus = Annotated[
 ]
 
 
-@router.get("/assets", response_model=AssetsPage, responses=answers())
+@router.get("/assets", responses=answers())
 def list_assets(
     reader: TheReader,
     page: ThePage,
     search: Annotated[Text, Query(description="A part of the URI, of a name or of the group.")] = "",
     group: Annotated[Text | None, Query(description="Of this group.")] = None,
     hidden: Annotated[bool, Query(description="Only those that are hidden, instead of all others.")] = False,
-) -> Json:
+) -> CountedPage[ShownAsset]:
     """List assets by URI, without those that are hidden."""
     query = AssetFilter(search=search, group=group, hidden=hidden)
     found, total = reader.assets.page(query, [("uri", False)], limit=page.limit, offset=page.number or 0)
     users = reader.assets.users_of([each.record for each in found])
-    return Json(page.counted(found, lambda each: each.as_json(users[each.record.uri]), total) | {"total": total})
+    shown = page.counted([each.shown(users[each.record.uri]) for each in found], total)
+    return CountedPage(shown.items, shown.next, total)
 
 
-@router.get("/asset", response_model=AssetOut, responses=answers(404))
-def get_asset(reader: TheReader, asset: NamedAsset) -> Json:
+@router.get("/asset", responses=answers(404))
+def get_asset(reader: TheReader, asset: NamedAsset) -> ShownAsset:
     """Return one asset, by its URI or name. For an unknown one, the error names similar assets."""
     uri = find_uri(reader, asset)
     found = reader.assets.get(uri=uri)
     if found is None:
         raise UnknownAsset(f"no asset is called {asset!r}", where="query.asset")
-    return Json(found.as_json(reader.assets.users_of([found.record])[uri]))
+    return found.shown(reader.assets.users_of([found.record])[uri])
 
 
 @router.post("/assets/{asset:path}/hide", response_model=AssetHidden, responses=answers(404, 409, 415))
@@ -74,7 +85,7 @@ def unhide_asset(asset: PathAsset, backend: TheBackend) -> Json:
     return Json({"uri": consumers.unhide(backend, asset), "hidden": False})
 
 
-@router.get("/lineage", response_model=GraphOut, responses=answers(404))
+@router.get("/lineage", responses=answers(404))
 def get_lineage(
     reader: TheReader,
     focus: Focus,
@@ -82,14 +93,14 @@ def get_lineage(
     scheduling: Annotated[bool, Query(description="Include edges that start flows.")] = True,
     data: Annotated[bool, Query(description="Include what flows produce, and what they only read.")] = True,
     limit: Annotated[int, Query(ge=1, le=MOST_NODES, description="The largest number of nodes, nearest first.")] = 200,
-) -> Json:
+) -> Lineage:
     """Return the graph around an asset: the flows that it starts, that make it and that read it, and their assets.
 
     What starts flows goes on through what they produce: without `data`, only the edges of what is read are left out.
     To continue from a node of the answer, give its id as `focus`.
     """
     kinds: set[EdgeKind] = {*(SCHEDULING if scheduling else ()), *(DATA if data else ())}
-    return Json(lineage_of(reader, find_node(reader, focus), depth, kinds=kinds, most=limit))
+    return lineage_of(reader, find_node(reader, focus), depth, kinds=kinds, most=limit)
 
 
 @router.get("/names/{name:path}", response_model=NameOut, responses=answers(404))

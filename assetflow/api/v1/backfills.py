@@ -7,20 +7,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from assetflow.api.own_shapes import BackfillIn
 from assetflow.api.problems import answers
-from assetflow.api.requests import EtagRoute, Json, Number, TheBackend, ThePage, TheReader
-from assetflow.api.schemas.assets import (
-    BackfillIn,
-    BackfillOut,
-    BackfillPreview,
-    BackfillsPage,
-    BackfillTargetsPage,
-    BackfillTold,
-    TargetState,
-)
+from assetflow.api.requests import EtagRoute, Number, Page, TheBackend, ThePage, TheReader
+from assetflow.core.freshness.records import StepState
 from assetflow.core.partitions.ranges import read_periods
 from assetflow.errors import InvalidCall, places
-from assetflow.ledger.read.backfills import BackfillRecord, BackfillTargetRecord
+from assetflow.ledger.read.backfills import BackfillPreview, BackfillProgress, BackfillTargetRecord, ShownBackfill
 from assetflow.operations import backfill
 from assetflow.operations.backfill import BackfillWanted, find_backfill, plan
 from assetflow.operations.lookup import find_uri
@@ -30,24 +23,22 @@ router = APIRouter(tags=["backfills"], route_class=EtagRoute)
 _PLACES = {"asset": "body.asset", "keys": "body.target_keys"}
 
 
-@router.get("/backfills", response_model=BackfillsPage, responses=answers())
+@router.get("/backfills", responses=answers())
 def list_backfills(
     reader: TheReader,
     page: ThePage,
-) -> Json:
+) -> Page[ShownBackfill]:
     """List the backfills of assets, newest first."""
     found = reader.backfills.all(before=page.number, limit=page.limit)
-    return Json(page.after(found, BackfillRecord.as_json, lambda each: each.number))
+    return page.after([each.shown() for each in found], lambda each: each.number)
 
 
-@router.post(
-    "/backfills", response_model=BackfillOut | BackfillPreview, responses=answers(404, 413, 415), status_code=200
-)
+@router.post("/backfills", responses=answers(404, 413, 415), status_code=200)
 def begin_backfill(
     wanted: BackfillIn,
     backend: TheBackend,
     preview: Annotated[bool, Query(description="Begin nothing: answer with the waves.")] = False,
-) -> Json:
+) -> ShownBackfill | BackfillPreview:
     """Begin a backfill of an asset and, with `down`, of what lies below it. The evaluator carries it out (8.18)."""
     reader = backend.ledger.reader
     with places(**_PLACES):
@@ -55,43 +46,42 @@ def begin_backfill(
         given = BackfillWanted(find_uri(reader, wanted.asset), wanted.down, wanted.target_keys, between)
         planned = plan(reader, given)
     if preview:
-        waves = planned.waves_as_json()
-        return Json({"uri": given.uri, "down": given.down, "total_targets": len(planned.steps), "waves": waves})
+        return planned.shown(given.uri, down=given.down)
     options = {"by": wanted.by, "why": wanted.why}
-    return Json(backfill.begin(backend, given, planned, concurrency=wanted.concurrency, **options).as_json())
+    return backfill.begin(backend, given, planned, concurrency=wanted.concurrency, **options).shown()
 
 
-@router.get("/backfills/{number}", response_model=BackfillTold, responses=answers(404))
-def show_backfill(number: Number, reader: TheReader) -> Json:
+@router.get("/backfills/{number}", responses=answers(404))
+def show_backfill(number: Number, reader: TheReader) -> BackfillProgress:
     """Return how far a backfill has come, wave by wave."""
     record = find_backfill(reader, number)
-    return Json(record.as_json() | {"waves": [each.as_json() for each in reader.backfills.progress(number)]})
+    return BackfillProgress(**vars(record.shown()), waves=reader.backfills.progress(number))
 
 
-@router.get("/backfills/{number}/targets", response_model=BackfillTargetsPage, responses=answers(404))
+@router.get("/backfills/{number}/targets", responses=answers(404))
 def list_backfill_targets(
     number: Number,
     reader: TheReader,
     page: ThePage,
-    state: TargetState | None = None,
-) -> Json:
+    state: StepState | None = None,
+) -> Page[BackfillTargetRecord]:
     """List the targets of a backfill with their runs, by consumer and key."""
     find_backfill(reader, number)
     after = -1 if page.number is None else page.number
     found = reader.backfills.targets(number, state=state, after=after, limit=page.limit)
-    return Json(page.after(found, BackfillTargetRecord.as_json, lambda each: each.step.place))
+    return page.after(found, lambda each: each.place)
 
 
-@router.post("/backfills/{number}/stop", response_model=BackfillOut, responses=answers(404, 409, 415))
-def stop_backfill(number: Number, backend: TheBackend) -> Json:
+@router.post("/backfills/{number}/stop", responses=answers(404, 409, 415))
+def stop_backfill(number: Number, backend: TheBackend) -> ShownBackfill:
     """Stop a backfill: its runs go on, and no further one starts."""
-    return Json(backfill.stop(backend, number).as_json())
+    return backfill.stop(backend, number).shown()
 
 
-@router.post("/backfills/{number}/resume", response_model=BackfillOut, responses=answers(404, 409, 415))
-def resume_backfill(number: Number, backend: TheBackend) -> Json:
+@router.post("/backfills/{number}/resume", responses=answers(404, 409, 415))
+def resume_backfill(number: Number, backend: TheBackend) -> ShownBackfill:
     """Resume a backfill that was stopped or failed: what failed runs again, with what that took off."""
-    return Json(backfill.resume(backend, number).as_json())
+    return backfill.resume(backend, number).shown()
 
 
 def _range_of(wanted: BackfillIn) -> tuple[datetime, datetime] | None:

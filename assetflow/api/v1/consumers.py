@@ -7,42 +7,34 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from fastapi.concurrency import run_in_threadpool
 
+from assetflow.api.own_shapes import RemovedOut, Switched
 from assetflow.api.problems import answers
 from assetflow.api.requests import (
+    AsksPreview,
     Backend,
     Deployment,
     EtagRoute,
     Flow,
     Json,
     Moment,
-    Preview,
+    Page,
     Text,
     TheBackend,
     ThePage,
     TheReader,
 )
-from assetflow.api.schemas.consumers import (
-    ConsumersPage,
-    ConsumerTold,
-    PartitionTold,
-    PendingPage,
-    RefusedDeploymentsPage,
-    RemovedOut,
-    RetriedOut,
-    SwitchedOut,
-)
-from assetflow.api.schemas.events import EventsPage, PreviewOut
-from assetflow.core.explain import event_as_json
+from assetflow.core.explain import ConsumerExplanation, PartitionExplanation, ShownEvent, shown_event
 from assetflow.core.graph.lineage import loops_through
 from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.errors import InvalidCall, places
-from assetflow.ledger.read.consumers import ConsumerOverview
+from assetflow.ledger.read.consumers import ShownConsumer
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations import planning, queue
 from assetflow.operations.consumers import consumer_at, list_by_id, switch
 from assetflow.operations.lookup import Selection, find_uri
-from assetflow.operations.what_if import if_resumed
+from assetflow.operations.planning import Retried
+from assetflow.operations.what_if import Preview, if_resumed
 
 router = APIRouter(tags=["consumers"], route_class=EtagRoute)
 
@@ -51,7 +43,7 @@ TargetKey = Annotated[
 ]
 
 
-@router.get("/consumers", response_model=ConsumersPage, responses=answers())
+@router.get("/consumers", responses=answers())
 def list_consumers(
     reader: TheReader,
     page: ThePage,
@@ -59,43 +51,43 @@ def list_consumers(
     paused: Annotated[bool | None, Query(description="True: only those whose automation is switched off.")] = None,
     held: Annotated[bool | None, Query(description="True: only those whose deployment is paused.")] = None,
     active: Annotated[bool | None, Query(description="True: only those neither paused nor held.")] = None,
-) -> Json:
+) -> Page[ShownConsumer]:
     """List consumers by id: what each runs on, how many of its assets are updated, its queue, its latest decision."""
     wanted = ConsumerFilter(search, paused, held, active)
     found = list_by_id(reader, wanted, after=page.number or 0, limit=page.limit)
-    return Json(page.after(found, ConsumerOverview.as_json, lambda each: each.record.consumer.id))
+    return page.after([each.shown() for each in found], lambda each: each.id)
 
 
-@router.get("/deployments/refused", response_model=RefusedDeploymentsPage, responses=answers())
-def list_refused_deployments(reader: TheReader, page: ThePage) -> Json:
+@router.get("/deployments/refused", responses=answers())
+def list_refused_deployments(reader: TheReader, page: ThePage) -> Page[RefusedDeployment]:
     """List the deployments whose declarations cannot be used, by name: those of consumers, and new ones (4.4, 8.1)."""
-    return Json(page.within(reader.refused_deployments(), RefusedDeployment.as_json))
+    return page.within(reader.refused_deployments())
 
 
-@router.get("/consumers/{flow}/{deployment}", response_model=ConsumerTold, responses=answers(404))
+@router.get("/consumers/{flow}/{deployment}", responses=answers(404))
 def explain_consumer(
     flow: Flow,
     deployment: Deployment,
     backend: TheBackend,
     at: Annotated[Moment | None, Query(description="Explain why it ran, or did not, at this time.")] = None,
-) -> Json:
+) -> ConsumerExplanation:
     """Explain why a consumer runs or does not run: its condition, with the facts about each asset."""
     reader = backend.ledger.reader
     record = consumer_at(reader, flow, deployment)
     if at is not None:
-        return Json(past_explanation(reader, record, at).as_json())
+        return past_explanation(reader, record, at)
     loops = loops_through(reader.lineage.edges_of, record.consumer.name)
-    return Json(consumer_explanation(reader, record, backend.now(), loops=loops).as_json())
+    return consumer_explanation(reader, record, backend.now(), loops=loops)
 
 
-@router.get("/consumers/{flow}/{deployment}/queue", response_model=EventsPage, responses=answers(404))
+@router.get("/consumers/{flow}/{deployment}/queue", responses=answers(404))
 def list_queue(
     flow: Flow, deployment: Deployment, reader: TheReader, page: ThePage, target_key: TargetKey = None
-) -> Json:
+) -> Page[ShownEvent]:
     """List the queued events of a consumer, or of one of its pending partitions, oldest first."""
     record = consumer_at(reader, flow, deployment)
     found = reader.queues.events(record.consumer.id, target_key or None, after=page.number or 0, limit=page.limit)
-    return Json(page.after(found, event_as_json, lambda each: each.sequence or 0))
+    return page.after([shown_event(event) for event in found], lambda each: each.sequence or 0)
 
 
 @router.delete("/consumers/{flow}/{deployment}/queue", response_model=RemovedOut, responses=answers(404))
@@ -117,57 +109,53 @@ def remove_queued(
     return Json({"removed": removed})
 
 
-@router.get("/consumers/{flow}/{deployment}/partitions", response_model=PendingPage, responses=answers(404))
+@router.get("/consumers/{flow}/{deployment}/partitions", responses=answers(404))
 def list_pending(
     flow: Flow,
     deployment: Deployment,
     reader: TheReader,
     page: ThePage,
-) -> Json:
+) -> Page[str]:
     """List the target keys of a partitioned consumer that have queued events."""
     number = consumer_at(reader, flow, deployment).consumer.id
     keys = reader.queues.pending_keys(number, after=page.text or "", limit=page.limit)
-    return Json(page.after(keys, lambda key: key, lambda key: key))
+    return page.after(keys, lambda key: key)
 
 
-@router.get(
-    "/consumers/{flow}/{deployment}/partitions/{target_key}", response_model=PartitionTold, responses=answers(404)
-)
+@router.get("/consumers/{flow}/{deployment}/partitions/{target_key}", responses=answers(404))
 def explain_partition(
     flow: Flow,
     deployment: Deployment,
     target_key: Annotated[Text, Path(min_length=1, max_length=250)],
     reader: TheReader,
-) -> Json:
+) -> PartitionExplanation:
     """Explain a pending partition: the keys that it has received, and those that it waits for."""
     record = consumer_at(reader, flow, deployment)
     if not record.consumer.schedule.is_partitioned:
         raise InvalidCall(
             f"{record.consumer.name} is not partitioned", where="path.target_key", fix="Ask for the consumer"
         )
-    return Json(partition_explanation(reader, record, target_key).as_json())
+    return partition_explanation(reader, record, target_key)
 
 
-@router.post("/consumers/{flow}/{deployment}/pause", response_model=SwitchedOut, responses=answers(404, 409, 415))
-async def pause_consumer(flow: Flow, deployment: Deployment, backend: TheBackend) -> Json:
+@router.post("/consumers/{flow}/{deployment}/pause", responses=answers(404, 409, 415))
+async def pause_consumer(flow: Flow, deployment: Deployment, backend: TheBackend) -> Switched:
     """Pause a consumer, as the switch of its automation in Prefect does."""
     return await _switched(backend, flow, deployment, paused=True)
 
 
-@router.post(
-    "/consumers/{flow}/{deployment}/resume",
-    response_model=SwitchedOut | PreviewOut,
-    responses=answers(404, 409, 415),
-)
-async def resume_consumer(flow: Flow, deployment: Deployment, backend: TheBackend, preview: Preview = False) -> Json:
+@router.post("/consumers/{flow}/{deployment}/resume", responses=answers(404, 409, 415))
+async def resume_consumer(
+    flow: Flow, deployment: Deployment, backend: TheBackend, preview: AsksPreview = False
+) -> Switched | Preview:
     """Resume a paused consumer. With `preview=true`, only say what that would lead to."""
     if preview:
         record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
-        return Json((await run_in_threadpool(if_resumed, backend.ledger.reader, record, backend.now())).as_json())
+        return await run_in_threadpool(if_resumed, backend.ledger.reader, record, backend.now())
     return await _switched(backend, flow, deployment, paused=False)
 
 
-@router.post("/consumers/{flow}/{deployment}/retry", response_model=RetriedOut, responses=answers(404, 409, 415))
+@router.post("/consumers/{flow}/{deployment}/retry", responses=answers(404, 409, 415))
 async def retry_consumer(
     flow: Flow,
     deployment: Deployment,
@@ -178,17 +166,17 @@ async def retry_consumer(
     all_failed: Annotated[
         bool, Query(description="All failed runs of a consumer that updates start, instead of the last one.")
     ] = False,
-) -> Json:
+) -> Retried:
     """Let a consumer try again: an Eager or Lazy one what it tried or waived, another one its last failed run.
 
     What is out of date is asked for (8.7). A failed run runs again in Prefect, with the updates that it was given.
     """
     record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     with places(key="query.target_key", all_failed="query.all_failed"):
-        return Json((await planning.retry(backend, record, target_key, all_failed=all_failed)).as_json())
+        return await planning.retry(backend, record, target_key, all_failed=all_failed)
 
 
-async def _switched(backend: Backend, flow: str, deployment: str, *, paused: bool) -> Json:
+async def _switched(backend: Backend, flow: str, deployment: str, *, paused: bool) -> Switched:
     record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     await switch(backend.prefect, record, paused=paused)
-    return Json({"name": record.consumer.name, "paused": paused})
+    return Switched(record.consumer.name, paused)

@@ -7,9 +7,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
+from assetflow.api.own_shapes import GivenUpOut, GiveUpIn, ReplayedOut
 from assetflow.api.problems import answers
-from assetflow.api.requests import EtagRoute, Json, Text, TheBackend, ThePage, TheReader
-from assetflow.api.schemas.consumers import DecisionsPage, DecisionTold, GivenUpOut, GiveUpIn, ReplayedOut
+from assetflow.api.requests import EtagRoute, Json, Page, Text, TheBackend, ThePage, TheReader
+from assetflow.core.explain import DecisionExplanation
 from assetflow.errors import places
 from assetflow.ledger.read.explanations import decision_explanation, run_explanation
 from assetflow.ledger.records import DecisionRecord, DecisionStatus
@@ -20,28 +21,28 @@ from assetflow.operations.lookup import find_consumer
 router = APIRouter(tags=["decisions"], route_class=EtagRoute)
 
 
-@router.get("/decisions", response_model=DecisionsPage, responses=answers(404))
+@router.get("/decisions", responses=answers(404))
 def list_decisions(
     reader: TheReader,
     page: ThePage,
     consumer: Annotated[Text | None, Query(description="Of this consumer: `flow/deployment`, or an id.")] = None,
     status: DecisionStatus | None = None,
-) -> Json:
+) -> Page[DecisionRecord]:
     """List decisions, newest first, with their runs."""
     number = None if consumer is None else find_consumer(reader, consumer).consumer.id
     found = reader.decisions.find(consumer=number, status=status, before=page.number, limit=page.limit)
-    return Json(page.after(found, DecisionRecord.as_json, lambda each: each.number))
+    return page.after(found, lambda each: each.number)
 
 
-@router.get("/decisions/{decision_id}", response_model=DecisionTold, responses=answers(404))
-def explain_decision(decision_id: UUID, reader: TheReader) -> Json:
+@router.get("/decisions/{decision_id}", responses=answers(404))
+def explain_decision(decision_id: UUID, reader: TheReader) -> DecisionExplanation:
     """Explain a decision: the events that it consumed, the one that completed the condition, and its run.
 
     Of more than 1,000 events, the answer has the oldest and the one that completed the condition.
     """
     with places(decision="path.decision_id"):
         record = decision_with(reader, decision_id)
-    return Json(decision_explanation(reader, record).as_json())
+    return decision_explanation(reader, record)
 
 
 @router.post("/decisions/{decision_id}/replay", response_model=ReplayedOut, responses=answers(404, 415))
@@ -59,7 +60,7 @@ def give_up_decision(decision_id: UUID, wanted: GiveUpIn, backend: TheBackend) -
     return Json({"id": str(decision_id), "status": "undeliverable"})
 
 
-@router.get("/runs/{flow_run_id}", response_model=DecisionTold, responses=answers(404))
-def explain_run(flow_run_id: UUID, reader: TheReader) -> Json:
+@router.get("/runs/{flow_run_id}", responses=answers(404))
+def explain_run(flow_run_id: UUID, reader: TheReader) -> DecisionExplanation:
     """Explain why a flow run was started: return the decision that started it."""
-    return Json(run_explanation(reader, flow_run_id).as_json())
+    return run_explanation(reader, flow_run_id)

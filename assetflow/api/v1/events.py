@@ -8,10 +8,10 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 
+from assetflow.api.own_shapes import CountOut, IdsIn, IdsOut
 from assetflow.api.problems import answers
-from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Text, ThePage, TheReader
-from assetflow.api.schemas.events import CountOut, EventsPage, EventTold, IdsIn, IdsOut, ReceiptsPage, RefusedPage
-from assetflow.core.explain import ReceiptExplanation, event_as_json
+from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Page, Text, ThePage, TheReader
+from assetflow.core.explain import EventExplanation, ReceiptExplanation, ShownEvent, shown_event
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent
 from assetflow.errors import InvalidCall
@@ -58,20 +58,20 @@ def wanted_events(
 Wanted = Annotated[EventFilter | None, Depends(wanted_events)]
 
 
-@router.get("/events", response_model=EventsPage, responses=answers())
+@router.get("/events", responses=answers())
 def list_events(
     reader: TheReader,
     wanted: Wanted,
     page: ThePage,
     order: Literal["asc", "desc"] = "desc",
     offset: Offset = 0,
-) -> Json:
+) -> Page[ShownEvent]:
     """List events in ledger order, newest first unless `order=asc`."""
     newest_first, found = order == "desc", list[AssetEvent]()
     if wanted is not None:
         query, skip = _from(wanted, page.number, newest_first), offset if page.number is None else 0
         found = reader.events.find(query, newest_first=newest_first, limit=page.limit, offset=skip)
-    return Json(page.after(found, event_as_json, lambda each: each.sequence or 0))
+    return page.after([shown_event(event) for event in found], lambda each: each.sequence or 0)
 
 
 @router.get("/events/count", response_model=CountOut, responses=answers())
@@ -86,24 +86,24 @@ def find_known_events(body: IdsIn, reader: TheReader) -> Json:
     return Json({"ids": sorted(map(str, reader.events.known(body.ids)))})
 
 
-@router.get("/events/{event_id}", response_model=EventTold, responses=answers(404))
-def explain_event(event_id: UUID, reader: TheReader) -> Json:
+@router.get("/events/{event_id}", responses=answers(404))
+def explain_event(event_id: UUID, reader: TheReader) -> EventExplanation:
     """Explain an event: where it came from, and its first 1,000 receipts, one for each consumer (and target key)."""
-    return Json(event_explanation(reader, event_id).as_json())
+    return event_explanation(reader, event_id)
 
 
-@router.get("/events/{event_id}/receipts", response_model=ReceiptsPage, responses=answers(404))
-def list_receipts(event_id: UUID, reader: TheReader, page: ThePage) -> Json:
+@router.get("/events/{event_id}/receipts", responses=answers(404))
+def list_receipts(event_id: UUID, reader: TheReader, page: ThePage) -> Page[ReceiptExplanation]:
     """List the receipts of an event, one for each consumer (and target key)."""
     told = event_explanation(reader, event_id, limit=page.limit, offset=page.number or 0)
-    return Json(page.counted(told.receipts, ReceiptExplanation.as_json, told.total))
+    return page.counted(told.receipts, told.total_receipts)
 
 
-@router.get("/refused", response_model=RefusedPage, responses=answers())
-def list_refused(reader: TheReader, page: ThePage) -> Json:
+@router.get("/refused", responses=answers())
+def list_refused(reader: TheReader, page: ThePage) -> Page[RefusedRecord]:
     """List the events that were refused, with the reasons, newest first."""
     found = reader.events.refused(before=page.number, limit=page.limit)
-    return Json(page.after(found, RefusedRecord.as_json, lambda each: each.number))
+    return page.after(found, lambda each: each.number)
 
 
 def _from(query: EventFilter, sequence: int | None, newest_first: bool) -> EventFilter:

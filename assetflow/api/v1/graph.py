@@ -7,9 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from assetflow.api.problems import answers
-from assetflow.api.requests import EtagRoute, Json, Text, TheReader
-from assetflow.api.schemas.assets import PictureOut
-from assetflow.operations.graph import Wanted, graph_of
+from assetflow.api.requests import EtagRoute, Text, TheReader
+from assetflow.operations.graph import Graph, Wanted, graph_of
 from assetflow.operations.lookup import find_node
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
@@ -17,7 +16,7 @@ router = APIRouter(tags=["assets"], route_class=EtagRoute)
 Levels = Annotated[int, Query(ge=0, le=50, description="How many levels; a level is one flow.")]
 
 
-@router.get("/graph", response_model=PictureOut, responses=answers(404))
+@router.get("/graph", responses=answers(404))
 def get_graph(
     reader: TheReader,
     focus: Annotated[
@@ -27,11 +26,11 @@ def get_graph(
     down: Levels = 3,
     fold: Annotated[bool | None, Query(description="Fold groups; by default only those of a large whole.")] = None,
     opened: Annotated[list[Text], Query(description="The ids of boxes that are not folded.")] = [],  # noqa: B006
-) -> Json:
+) -> Graph:
     """Return the graph with a place for each node: the way up and down from one, or the whole.
 
     There is one edge for two nodes, with the kinds of all relations between them. The ends of a hub are folded into one
     node, and so are groups; name their ids in `opened` to see what is in them.
     """
     start = find_node(reader, focus) if focus else None
-    return Json(graph_of(reader, Wanted(start, up, down, fold, tuple(opened))).as_json())
+    return graph_of(reader, Wanted(start, up, down, fold, tuple(opened)))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
+from assetflow.api.own_shapes import HealthOut, LedgerOut, ReadyOut
 from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Json, TheBackend, TheReader
-from assetflow.api.schemas.health import HealthOut, LedgerOut, ReadyOut
 from assetflow.core.values.words import iso
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.lease import Lease

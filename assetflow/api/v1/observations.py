@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from assetflow.api.posted_events import decisions_to_json
+from assetflow.api.own_shapes import ObservationIn, ObservedOut
 from assetflow.api.problems import answers
 from assetflow.api.requests import Json, Text, TheBackend
-from assetflow.api.schemas.events import ObservationIn, ObservedOut
-from assetflow.core.explain import event_as_json
+from assetflow.core.explain import shown_event
 from assetflow.core.json_data import fit_text
 from assetflow.core.values.events import Origin
 from assetflow.core.values.posted_events import key_by_hand
@@ -36,8 +35,8 @@ def observe_asset(asset: Text, body: ObservationIn, backend: TheBackend) -> Json
     return Json(
         {
             "uri": source.uri,
-            "events": [event_as_json(event) for event in recorded.events],
-            "decisions": decisions_to_json(recorded),
+            "events": [shown_event(event) for event in recorded.events],
+            "decisions": recorded.decisions_made,
             "warnings": list(recorded.warnings),
         }
     )

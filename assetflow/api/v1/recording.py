@@ -12,16 +12,16 @@ from uuid import UUID, uuid4
 from fastapi import APIRouter
 from pydantic import ValidationError
 
-from assetflow.api.posted_events import decisions_to_json, make_event, with_warnings
+from assetflow.api.own_shapes import EventIn, EventsIn, RecordedOut
+from assetflow.api.posted_events import make_event, with_warnings
 from assetflow.api.problems import answers, field_errors, field_fix
-from assetflow.api.requests import Backend, Json, Preview, TheBackend
-from assetflow.api.schemas.events import EventIn, EventsIn, PreviewOut, RecordedOut
+from assetflow.api.requests import AsksPreview, Backend, Json, TheBackend
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import AssetflowError, InvalidEvent, TooLarge
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.recording import RecordedUpdates, keep_refused, record
-from assetflow.operations.what_if import if_updated
+from assetflow.operations.what_if import Preview, if_updated
 
 router = APIRouter(tags=["events"])
 
@@ -40,8 +40,8 @@ _SOME = {"model": RecordedOut, "description": "Some were refused; the others are
 _NONE = {"model": RecordedOut, "description": "All were refused"}
 
 
-@router.post("/events", response_model=RecordedOut | PreviewOut, responses=answers(413, 415) | {207: _SOME, 422: _NONE})
-def record_events(body: EventsIn, backend: TheBackend, preview: Preview = False) -> Json:
+@router.post("/events", response_model=RecordedOut | Preview, responses=answers(413, 415) | {207: _SOME, 422: _NONE})
+def record_events(body: EventsIn, backend: TheBackend, preview: AsksPreview = False) -> Json:
     """Record updates. All valid ones become one recording, followed by one pass of the consumers.
 
     The updates are durable when this answers. The answer has the status of each: `recorded`, `known` (its id was
@@ -65,14 +65,14 @@ def record_events(body: EventsIn, backend: TheBackend, preview: Preview = False)
     return Json(document, status)
 
 
-def _previewed(body: EventsIn, backend: Backend, now: datetime) -> dict[str, object]:
+def _previewed(body: EventsIn, backend: Backend, now: datetime) -> Preview:
     """Return what the updates would lead to. One that would be refused is the error of the whole request."""
     items, _ = _read(body, backend.ledger.reader, now)
     for item in items:
         if item.error is not None:
             raise item.error.at(f"events.{item.index}")
     events = [item.event for item in items if item.event is not None]
-    return if_updated(backend.ledger.reader, events, now).as_json()
+    return if_updated(backend.ledger.reader, events, now)
 
 
 def _read(body: EventsIn, reader: Reader, now: datetime) -> tuple[list[_Item], list[str]]:
@@ -144,7 +144,7 @@ def _document(items: Sequence[_Item], recorded: RecordedUpdates, warnings: Seque
     document: dict[str, object] = {status: counts[status] for status in ("recorded", "known", "refused")}
     return document | {
         "items": reported,
-        "decisions": decisions_to_json(recorded),
+        "decisions": recorded.decisions_made,
         "warnings": [*warnings, *recorded.warnings],
     }
 
@@ -156,7 +156,7 @@ def _report(item: _Item, new: dict[UUID, AssetEvent]) -> dict[str, object]:
     return {
         "index": item.index,
         "status": "refused" if item.event is None else "known" if event is None else "recorded",
-        "id": None if item.event is None else str(item.event.id),
+        "id": None if item.event is None else item.event.id,
         "uri": None if item.event is None else item.event.uri,
         "sequence": None if event is None else event.sequence,
         "code": None if error is None else error.code,

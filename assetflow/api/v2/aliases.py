@@ -8,9 +8,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path
 
+from assetflow.api.airflow_shapes import AliasesOut, AliasOut
 from assetflow.api.problems import answers
 from assetflow.api.requests import LARGEST, EtagRoute, Json, TheReader
-from assetflow.api.schemas.airflow import AliasesOut, AliasOut
 from assetflow.api.v2.airflow_terms import (
     DEFAULT,
     Limit,

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Query
 
+from assetflow.api.airflow_shapes import AssetEventIn, AssetEventOut, AssetEventsOut
 from assetflow.api.problems import answers
 from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Text, TheBackend, TheReader
-from assetflow.api.schemas.airflow import AssetEventIn, AssetEventOut, AssetEventsOut
 from assetflow.api.v2.airflow_terms import (
     DEFAULT,
     Limit,

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from assetflow.api.airflow_shapes import AirflowAsset, AssetsOut
 from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Json, Text, TheReader
-from assetflow.api.schemas.airflow import AirflowAsset, AssetsOut
 from assetflow.api.v2.airflow_terms import (
     DEFAULT,
     AssetId,

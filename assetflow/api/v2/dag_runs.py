@@ -7,9 +7,9 @@ from uuid import UUID
 
 from fastapi import APIRouter, Path
 
+from assetflow.api.airflow_shapes import AssetEventsOut
 from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Json, Text, TheReader
-from assetflow.api.schemas.airflow import AssetEventsOut
 from assetflow.api.v2.airflow_terms import DagId
 from assetflow.api.v2.airflow_terms import dag_id as dag_named
 from assetflow.api.v2.events import events_to_json

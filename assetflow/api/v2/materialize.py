@@ -10,9 +10,9 @@ from uuid import UUID
 from fastapi import APIRouter
 from fastapi.concurrency import run_in_threadpool
 
+from assetflow.api.airflow_shapes import DagRunOut, MaterializeIn
 from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Json, TheBackend
-from assetflow.api.schemas.airflow import DagRunOut, MaterializeIn
 from assetflow.api.v2.airflow_terms import AssetId, asset_numbered, dag_id
 from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import iso

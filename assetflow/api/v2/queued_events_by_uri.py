@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Path, Response
 
+from assetflow.api.airflow_shapes import QueuedEventOut, QueuedEventsOut
 from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Json, Text, TheBackend, TheReader
-from assetflow.api.schemas.airflow import QueuedEventOut, QueuedEventsOut
 from assetflow.api.v2.airflow_terms import DagId, consumer_of
 from assetflow.api.v2.queues import GONE, Before, OfDag, QueueRequest, entry, queue_answer
 from assetflow.operations.lookup import Selection, find_uri

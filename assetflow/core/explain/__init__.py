@@ -1,6 +1,6 @@
 """Explanations of why a consumer runs or does not. The command line, the API, the pages and the notes all show them.
 
-Pure functions turn facts into explanations. Each explanation has `words`, a text for people, and `as_json()`.
+Pure functions turn facts into explanations. Each explanation has `words`, a text for people,, and is a shape.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 from assetflow.core.explain.conditions import ConditionRow, condition_rows
 from assetflow.core.explain.consumers import (
     ConsumerExplanation,
-    PastExplanation,
     explain_consumer,
     explain_then,
     next_time,
@@ -27,8 +26,9 @@ from assetflow.core.explain.events import (
     EventExplanation,
     EventSummary,
     ReceiptExplanation,
-    event_as_json,
+    ShownEvent,
     explain_event,
+    shown_event,
     source_of,
     summary_of,
 )
@@ -47,13 +47,12 @@ __all__ = [
     "KnownNames",
     "NotStarted",
     "PartitionExplanation",
-    "PastExplanation",
     "QueuedEvents",
     "ReceiptExplanation",
     "RunFacts",
+    "ShownEvent",
     "completing_event",
     "condition_rows",
-    "event_as_json",
     "explain_consumer",
     "explain_decision",
     "explain_event",
@@ -63,6 +62,7 @@ __all__ = [
     "not_started_words",
     "run_status",
     "run_words",
+    "shown_event",
     "source_of",
     "summary_of",
     "with_run_in_prefect",

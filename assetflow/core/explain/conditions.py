@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
+from uuid import UUID
 
 from assetflow.core.explain.facts import KnownNames, QueuedEvents, first_prefix, pending_of
 from assetflow.core.explain.pending_keys import RollupKeys, rollup_keys
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.rules.evaluation import is_complete
 from assetflow.core.rules.time_gates import Reach, in_order
+from assetflow.core.shapes import As, TextOrNull, shape
 from assetflow.core.values.conditions import Gate, GateKind, Leaf, Token, join_gate
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.schedules import Schedule
-from assetflow.core.values.words import at, count, iso, since, some
+from assetflow.core.values.words import at, count, since, some
 
 RowKind = GateKind | Literal["asset", "name", "alias"]
 RowState = Literal["satisfied", "waiting", "never"]
@@ -27,60 +29,46 @@ RowState = Literal["satisfied", "waiting", "never"]
 _LEAF_KINDS: dict[str, RowKind] = {"uri": "asset", "name": "name", "alias": "alias"}
 
 
-@dataclass(frozen=True)
-class ConditionRow:
-    """One node of a condition: a gate or a leaf.
+def _id_of(event: AssetEvent | None) -> UUID | None:
+    return None if event is None else event.id
 
-    Attributes:
-        depth: 0 for the root; the rows below a gate follow it with a greater depth.
-        kind: `all`, `any`, `at_least`, `times`, `within` and `since` for gates; `asset` (by URI), `name` (a reference
-            by name) and `alias` for leaves.
-        value: the URI, name or alias of a leaf; "" for a gate.
-        label: what texts for people call the node.
-        state: `never` means that nothing can satisfy it as things stand.
-        since: since when it is satisfied or waits; `None` if that is not known.
-        words: its state in words, as a sentence without a subject.
-        satisfied_by: the event that satisfied a leaf.
-        queued: the number of queued events that match a leaf.
-        members, satisfied_members: the number of a gate's members, and of those that are satisfied.
-        received, missing: the upstream keys of a rolled-up leaf that is not complete.
-    """
+
+EventById = Annotated[AssetEvent, As(UUID | None, _id_of)]
+"""An event that is its id in JSON."""
+
+
+@shape
+class ConditionRow:
+    """A gate or a leaf of a condition; the members of a gate follow it with a greater depth."""
 
     depth: int
     kind: RowKind
-    value: str
+    """`all`, `any`, `at_least`, `times`, `within` and `since` for gates; `asset` (by URI), `name` (a reference by name)
+    and `alias` for leaves."""
+    value: TextOrNull
+    """The URI, name or alias of a leaf."""
     label: str
+    """What texts for people call the node."""
     state: RowState
+    """`never` means that nothing can satisfy it as things stand."""
     words: str
+    """Its state in words, as a sentence without a subject."""
     since: datetime | None = None
-    satisfied_by: AssetEvent | None = None
-    queued: int = 0
-    members: int = 0
-    satisfied_members: int = 0
+    """Since when it is satisfied or waits; null if that is not known."""
+    satisfied_by: EventById | None = None
+    """The event that satisfied a leaf."""
+    queued: int | None = None
+    """How many queued events match a leaf."""
+    members: int | None = None
+    """How many members a gate has."""
+    satisfied_members: int | None = None
     received: tuple[str, ...] = ()
+    """The upstream keys that have come, of a rolled-up leaf that is not complete."""
     missing: tuple[str, ...] = ()
 
     @property
     def is_gate(self) -> bool:
         return self.kind not in ("asset", "name", "alias")
-
-    def as_json(self) -> dict[str, object]:
-        event = self.satisfied_by
-        return {
-            "depth": self.depth,
-            "kind": self.kind,
-            "value": self.value or None,
-            "label": self.label,
-            "state": self.state,
-            "words": self.words,
-            "since": iso(self.since),
-            "satisfied_by": None if event is None else str(event.id),
-            "queued": None if self.is_gate else self.queued,
-            "members": self.members if self.is_gate else None,
-            "satisfied_members": self.satisfied_members if self.is_gate else None,
-            "received": list(self.received),
-            "missing": list(self.missing),
-        }
 
 
 @dataclass(frozen=True)
@@ -155,7 +143,7 @@ def _gate(
         needed, label, holds, moment = 1, join_gate(gate, ["these"]), time_gate, None
     elif gate.kind == "times":
         needed, label, moment = 1, join_gate(gate, ["this"]), None
-        holds = bool(satisfied) and members[0].queued >= cast("int", gate.argument)
+        holds = bool(satisfied) and (members[0].queued or 0) >= cast("int", gate.argument)
     else:
         needed = _needed_members(gate)
         label = {"all": "all of these", "any": "any of these"}.get(gate.kind, f"{needed} of these")
@@ -181,7 +169,7 @@ def _gate_words(gate: Gate, state: RowState, members: Sequence[ConditionRow], mo
     if not members:
         return "an empty list: true by itself, but an update has to come" if gate.kind == "all" else "nothing: never"
     if gate.kind == "times":
-        of = f"{members[0].queued} of {gate.argument} updates"
+        of = f"{members[0].queued or 0} of {gate.argument} updates"
     elif gate.is_time_gate:
         together = "of each other" if gate.kind == "within" else "of one period"
         of = f"updates {together} satisfy it" if state == "satisfied" else f"no updates {together} satisfy it yet"

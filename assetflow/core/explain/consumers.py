@@ -2,94 +2,92 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Literal
+from uuid import UUID
 
 from assetflow.core.explain.conditions import ConditionRow, condition_rows
 from assetflow.core.explain.decisions import DecisionExplanation, explain_decision
 from assetflow.core.explain.facts import ConsumerFacts, QueuedEvents
 from assetflow.core.explain.partitions import PartitionExplanation, explain_partition
 from assetflow.core.explain.waiting import Waiting
+from assetflow.core.rules.waits import Reason
+from assetflow.core.shapes import HIDDEN, called, shape
 from assetflow.core.values.consumers import Consumer
-from assetflow.core.values.words import SHOWN, at, count, iso, joined, since, some
+from assetflow.core.values.schedules import WhilePaused
+from assetflow.core.values.words import SHOWN, at, count, joined, since, some
 
 ConsumerState = Literal[
     "waiting", "ready", "running", "paused", "held", "never", "time only", "eager", "lazy", "removed"
 ]
 
 
-@dataclass(frozen=True)
+@shape
+class Expiry:
+    """An update that expires, and when, if nothing else happens."""
+
+    event_id: UUID
+    at: datetime
+
+
+@shape
 class ConsumerExplanation:
-    """The explanation of one consumer.
+    """The explanation of one consumer."""
 
-    Attributes:
-        state: `ready`: its condition holds, and the next pass decides. `running`: its condition holds, but it coalesces
-            and one of its runs goes on. `held`: its deployment is paused. `never`: its condition cannot hold as things
-            stand.
-        condition: the rows of its condition. For a partitioned consumer each partition has its own rows, and these
-            know of no events.
-        partitions: its pending partitions, as far as they were read.
-        queued: the number of queued events.
-        notes: further sentences for people.
-        last: its latest decision.
-        next_time: when the clock starts its next run, UTC.
-    """
-
-    facts: ConsumerFacts
+    id: int
+    name: str
+    deployment_id: UUID
     state: ConsumerState
+    """`ready`: its condition holds, and the next pass decides. `running`: its condition holds, but it coalesces and one
+    of its runs goes on. `held`: its deployment is paused. `never`: its condition cannot hold as things stand."""
     words: str
-    condition: tuple[ConditionRow, ...]
-    partitions: tuple[PartitionExplanation, ...]
+    notes: Sequence[str]
+    """Further sentences for people."""
+    paused: bool
+    held: bool
+    while_paused: WhilePaused
+    coalesce: bool
+    partitioned: bool
+    schedule: str
+    holds: bool
+    """Its condition holds now; of a partitioned consumer, for at least one partition."""
     queued: int
-    notes: tuple[str, ...]
-    last: DecisionExplanation | None
+    """The number of queued events."""
+    pending_partitions: int | None
+    """Of a partitioned consumer: how many keys are pending."""
+    condition: Sequence[ConditionRow]
+    """The rows of its condition. For a partitioned consumer each partition has its own rows, and these know of no
+    events."""
+    partitions: Sequence[PartitionExplanation]
+    """Its pending partitions, as far as they were read."""
+    since: datetime | None
     next_time: datetime | None
+    """When the clock starts its next run, UTC."""
+    last: DecisionExplanation | None = field(metadata=called("last_decision"))
+    """Its latest decision."""
+    until: datetime | None
+    """The latest instant that it waits for."""
+    because: Sequence[Reason]
+    """What it waits for, such as `quiet`."""
+    waits: Mapping[Reason, datetime | None]
+    """The same, each with the instant at which that is over."""
+    expires: Sequence[Expiry]
+    deadline: datetime | None
+    waiting: Waiting | None = field(metadata=HIDDEN)
+    """The waits that the clock knows for the queue of a plain timed consumer; `None` for others."""
+    at: datetime | None = None
+    """The time that was asked for with `at`."""
+    next_decision: DecisionExplanation | None = None
+    """With `at`: its first decision afterwards."""
 
     @property
-    def name(self) -> str:
-        return self.facts.consumer.name
-
-    @property
-    def waiting(self) -> Waiting | None:
-        """The waits that the clock knows for the queue of a plain timed consumer; `None` for others."""
-        plain = not self.facts.consumer.schedule.is_partitioned and bool(self.facts.queues)
-        return self.facts.queues[0].waiting if plain else None
-
-    @property
-    def holds(self) -> bool:
-        """True if the condition holds now; of a partitioned consumer, for at least one partition."""
-        if self.facts.consumer.schedule.is_partitioned:
-            return any(partition.holds for partition in self.partitions)
-        return bool(self.queued) and bool(self.condition) and self.condition[0].state == "satisfied"
-
-    def as_json(self) -> dict[str, object]:
-        consumer = self.facts.consumer
-        return {
-            "id": consumer.id,
-            "name": consumer.name,
-            "deployment_id": str(consumer.deployment_id),
-            "state": self.state,
-            "words": self.words,
-            "notes": list(self.notes),
-            "paused": consumer.paused,
-            "held": consumer.held,
-            "while_paused": consumer.options.while_paused,
-            "coalesce": consumer.coalesces,
-            "partitioned": consumer.schedule.is_partitioned,
-            "schedule": consumer.options.describe(),
-            "holds": self.holds,
-            "queued": self.queued,
-            "pending_partitions": self.facts.partition_count if consumer.schedule.is_partitioned else None,
-            "condition": [row.as_json() for row in self.condition],
-            "partitions": [partition.as_json() for partition in self.partitions],
-            "since": iso(self.facts.since),
-            "next_time": iso(self.next_time),
-            "last_decision": None if self.last is None else self.last.as_json(),
-            **(self.waiting or Waiting({})).as_json(),
-            "at": None,
-            "next_decision": None,
-        }
+    def next_words(self) -> str:
+        """The next decision, as a sentence."""
+        if self.next_decision is None:
+            return "It has made no decision since then."
+        return f"Its next decision came at {at(self.next_decision.made)}. {self.next_decision.words}"
 
 
 def explain_consumer(facts: ConsumerFacts, now: datetime) -> ConsumerExplanation:
@@ -98,8 +96,7 @@ def explain_consumer(facts: ConsumerFacts, now: datetime) -> ConsumerExplanation
     Parameters:
         now: the time after which its next run by the clock is computed.
     """
-    schedule = facts.consumer.schedule
-    waiting_since = _waiting_since(facts)
+    consumer, schedule, waiting_since = facts.consumer, facts.consumer.schedule, _waiting_since(facts)
     partitions: tuple[PartitionExplanation, ...] = ()
     queue = QueuedEvents()
     if schedule.is_partitioned:
@@ -110,17 +107,34 @@ def explain_consumer(facts: ConsumerFacts, now: datetime) -> ConsumerExplanation
     holds = any(each.holds for each in partitions) or (
         bool(queue.events) and bool(rows) and rows[0].state == "satisfied"
     )
-    state = _state(facts, rows, holds)
+    state, waiting = _state(facts, rows, holds), queue.waiting or Waiting({})
     return ConsumerExplanation(
-        facts=facts,
+        id=consumer.id,
+        name=consumer.name,
+        deployment_id=consumer.deployment_id,
         state=state,
         words=_words(facts, state, rows, waiting_since),
+        notes=_notes(facts, rows),
+        paused=consumer.paused,
+        held=consumer.held,
+        while_paused=consumer.options.while_paused,
+        coalesce=consumer.coalesces,
+        partitioned=schedule.is_partitioned,
+        schedule=consumer.options.describe(),
+        holds=holds,
+        queued=facts.queue_size,
+        pending_partitions=facts.partition_count if schedule.is_partitioned else None,
         condition=rows,
         partitions=partitions,
-        queued=facts.queue_size,
-        notes=tuple(_notes(facts, rows)),
+        since=facts.since,
+        next_time=None if facts.removed is not None else next_time(consumer, now),
         last=None if facts.last is None else explain_decision(facts.last, schedule, facts.names),
-        next_time=None if facts.removed is not None else next_time(facts.consumer, now),
+        until=waiting.until,
+        because=[*waiting.waits],
+        waits=waiting.waits,
+        expires=[Expiry(event.id, moment) for event, moment in waiting.expires],
+        deadline=waiting.deadline,
+        waiting=queue.waiting,
     )
 
 
@@ -256,34 +270,9 @@ def _notes(facts: ConsumerFacts, rows: tuple[ConditionRow, ...]) -> list[str]:
 _BY_THE_PRESENT = "This goes by the schedule that it has now. Whether it was paused then is not kept."
 
 
-@dataclass(frozen=True)
-class PastExplanation:
-    """The explanation of a consumer as of a moment.
-
-    Attributes:
-        told: the explanation as it would have been given then.
-        next: its first decision afterwards; `None` if there is none.
-    """
-
-    moment: datetime
-    told: ConsumerExplanation
-    next: DecisionExplanation | None = None
-
-    @property
-    def next_words(self) -> str:
-        """The next decision, as a sentence."""
-        if self.next is None:
-            return "It has made no decision since then."
-        return f"Its next decision came at {at(self.next.decision.made)}. {self.next.words}"
-
-    def as_json(self) -> dict[str, object]:
-        following = None if self.next is None else self.next.as_json()
-        return self.told.as_json() | {"at": iso(self.moment), "next_decision": following}
-
-
 def explain_then(
     facts: ConsumerFacts, moment: datetime, following: DecisionExplanation | None, dropped: int = 0
-) -> PastExplanation:
+) -> ConsumerExplanation:
     """Explain why a consumer ran, or did not, at a moment.
 
     Parameters:
@@ -296,9 +285,9 @@ def explain_then(
     since = facts.since
     if since is not None and moment < since:
         words = f"{told.name} was not deployed yet at {at(moment)}: updates count for it since {at(since)}."
-        return PastExplanation(moment, replace(told, words=words, notes=()), following)
+        return replace(told, words=words, notes=(), at=moment, next_decision=following)
     notes = [*told.notes, *([_refused(dropped)] if dropped else []), _BY_THE_PRESENT]
-    return PastExplanation(moment, replace(told, words=f"At {at(moment)}: {told.words}", notes=tuple(notes)), following)
+    return replace(told, words=f"At {at(moment)}: {told.words}", notes=notes, at=moment, next_decision=following)
 
 
 def _refused(dropped: int) -> str:

@@ -2,83 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import field, replace
+from datetime import datetime
 from shlex import quote
+from typing import Annotated, Literal
+from uuid import UUID
 
-from assetflow.core.explain.events import summary_of
+from assetflow.core.explain.conditions import EventById
+from assetflow.core.explain.events import EventSummary, summary_of
 from assetflow.core.explain.facts import DecisionFacts, KnownNames, NotStarted, RunFacts, first_prefix, pending_of
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.time_gates import Reach, in_order
+from assetflow.core.shapes import HIDDEN, As, TextOrNull, shape
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.schedules import Schedule
-from assetflow.core.values.words import at, count, iso
+from assetflow.core.values.words import at, count
 
 # The JSON of a decision has at most this number of its events.
 MOST_EVENTS = 1_000
+RunStatus = Literal["waiting", "launched", "ended", "undeliverable"]
 
 
-@dataclass(frozen=True)
-class DecisionExplanation:
-    """The explanation of one decision.
+@shape
+class RunExplanation:
+    """The run of a decision, as far as it has come."""
 
-    Attributes:
-        condition: the consumer's present condition as text; "" if it has none any more.
-        completed_by: the event with which the condition first held; `None` if the present condition does not hold over
-            the consumed events.
-        words: why the decision was made, in one to three sentences.
-        run_words: what became of its run, in a sentence.
-    """
-
-    facts: DecisionFacts
-    condition: str
-    completed_by: AssetEvent | None
+    flow_run_id: UUID | None
+    status: RunStatus
+    run_state: TextOrNull
+    launched: datetime | None
+    ended: datetime | None
+    error: TextOrNull
+    attempts: int
     words: str
-    run_words: str
+    """What became of it, in a sentence."""
+
+    @classmethod
+    def of(cls, run: RunFacts) -> RunExplanation:
+        """Explain what became of a decision's run."""
+        told = run_words(run)
+        return cls(run.flow_run_id, run_status(run), run.state, run.launched, run.ended, run.error, run.attempts, told)
+
+
+def _summaries(events: Iterable[AssetEvent]) -> list[EventSummary]:
+    return [summary_of(event) for event in events]
+
+
+@shape
+class DecisionExplanation:
+    """The explanation of one decision."""
+
+    id: UUID
+    consumer: str
+    deployment_id: UUID
+    target_key: str | None
+    made: datetime
+    words: str
+    """Why the decision was made, in one to three sentences."""
+    condition: TextOrNull
+    """The consumer's present condition as text; null if it has none any more."""
+    completed_by: EventById | None
+    """The event with which the condition first held; null if the present condition does not hold over the consumed
+    events."""
+    consumed: int
+    """How many events it consumed."""
+    events: Annotated[Sequence[AssetEvent], As(list[EventSummary], _summaries)]
+    """The oldest of these events, at most 1,000. The completing event is always among them."""
+    run: RunExplanation
+    facts: DecisionFacts = field(metadata=HIDDEN)
 
     @property
     def decision(self) -> Decision:
         return self.facts.decision
 
-    @property
-    def consumed(self) -> int:
-        """The number of events that were consumed."""
-        return self.facts.consumed
-
     def oldest_events(self, most: int) -> list[AssetEvent]:
         """Return at most `most` of the consumed events, the oldest first. The completing event is always among them."""
-        events = self.decision.events
-        found = list(events[:most])
-        if self.completed_by is not None and self.completed_by not in found:
-            found[-1:] = [self.completed_by]
-        return found
+        return _oldest(self.decision, self.completed_by, most)
 
-    def as_json(self) -> dict[str, object]:
-        decision, run = self.decision, self.facts.run
-        return {
-            "id": str(decision.id),
-            "consumer": self.facts.consumer,
-            "deployment_id": str(decision.deployment_id),
-            "target_key": decision.target_key,
-            "made": iso(decision.made),
-            "words": self.words,
-            "condition": self.condition or None,
-            "completed_by": None if self.completed_by is None else str(self.completed_by.id),
-            "consumed": self.consumed,
-            "events": [summary_of(event).as_json() for event in self.oldest_events(MOST_EVENTS)],
-            "run": {
-                "flow_run_id": None if run.flow_run_id is None else str(run.flow_run_id),
-                "status": run_status(run),
-                "run_state": run.state or None,
-                "launched": iso(run.launched),
-                "ended": iso(run.ended),
-                "error": run.error or None,
-                "attempts": run.attempts,
-                "words": self.run_words,
-            },
-        }
+
+def _oldest(decision: Decision, completed_by: AssetEvent | None, most: int) -> list[AssetEvent]:
+    found = list(decision.events[:most])
+    if completed_by is not None and completed_by not in found:
+        found[-1:] = [completed_by]
+    return found
 
 
 def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: KnownNames) -> DecisionExplanation:
@@ -92,11 +101,18 @@ def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: Kno
     completed = None if schedule is None else completing_event(decision, schedule, names)
     condition = "" if schedule is None or schedule.condition is None else schedule.condition.describe()
     return DecisionExplanation(
-        facts=facts,
+        id=decision.id,
+        consumer=facts.consumer,
+        deployment_id=decision.deployment_id,
+        target_key=decision.target_key,
+        made=decision.made,
+        words=_words(facts, condition, completed),
         condition=condition,
         completed_by=completed,
-        words=_words(facts, condition, completed),
-        run_words=run_words(facts.run),
+        consumed=facts.consumed,
+        events=_oldest(decision, completed, MOST_EVENTS),
+        run=RunExplanation.of(facts.run),
+        facts=facts,
     )
 
 
@@ -112,7 +128,7 @@ def completing_event(decision: Decision, schedule: Schedule, names: KnownNames) 
     return None if length is None else decision.events[length - 1]
 
 
-def run_status(run: RunFacts) -> str:
+def run_status(run: RunFacts) -> RunStatus:
     """Return `waiting`, `launched`, `ended` or `undeliverable`."""
     if run.undeliverable:
         return "undeliverable"
@@ -159,7 +175,7 @@ def with_run_in_prefect(told: DecisionExplanation, found: NotStarted | None) -> 
         found: `None` if the run has started or Prefect does not know.
     """
     run = replace(told.facts.run, not_started=found)
-    return replace(told, facts=replace(told.facts, run=run), run_words=run_words(run))
+    return replace(told, facts=replace(told.facts, run=run), run=RunExplanation.of(run))
 
 
 def _words(facts: DecisionFacts, condition: str, completed: AssetEvent | None) -> str:

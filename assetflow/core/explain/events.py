@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import field
 from datetime import datetime
+from typing import Annotated, Any, cast
+from uuid import UUID
 
 from assetflow.core.explain.facts import DecisionFacts
-from assetflow.core.values.consumers import Receipt
-from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
+from assetflow.core.shapes import HIDDEN, As, TextOrNull, shape
+from assetflow.core.values.consumers import Receipt, ReceiptStatus
+from assetflow.core.values.events import AssetEvent, Origin
 from assetflow.core.values.redaction import redacted
-from assetflow.core.values.words import at, iso
+from assetflow.core.values.words import at
 
 
-@dataclass(frozen=True)
+@shape
 class EventSummary:
-    """The fields of an event that a list shows; `source` says who made it."""
+    """The fields of an event that a list shows."""
 
-    id: str
+    id: UUID
     uri: str
     name: str
     partition_key: str | None
@@ -25,73 +28,97 @@ class EventSummary:
     occurred: datetime
     recorded: datetime | None
     source: str
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "id": self.id,
-            "uri": self.uri,
-            "name": self.name,
-            "partition_key": self.partition_key,
-            "sequence": self.sequence,
-            "occurred": iso(self.occurred),
-            "recorded": iso(self.recorded),
-            "source": self.source,
-        }
+    """Who made it, in words."""
 
 
-@dataclass(frozen=True)
+@shape
+class ShownPin:
+    """The event that was read of an input."""
+
+    event_id: UUID
+    recorded: datetime
+
+
+@shape
+class ShownEvent:
+    """An event in the ledger."""
+
+    id: UUID
+    sequence: int
+    uri: str
+    name: str
+    """The asset's readable name; its URI if it has none."""
+    group: TextOrNull
+    asset_extra: Mapping[str, Any]
+    extra: Mapping[str, Any]
+    partition_key: str | None
+    aliases: Sequence[str]
+    metrics: Mapping[str, Any]
+    code_version: str | None
+    data_version: str | None
+    inputs: Mapping[str, int]
+    """Each input, with the sequence up to which it was read."""
+    read: Mapping[str, ShownPin]
+    """Each input, with the newest event that was read."""
+    occurred: datetime
+    recorded: datetime
+    origin: Origin
+
+
+def shown_event(event: AssetEvent) -> ShownEvent:
+    """Return a recorded event as the API and `--json` show it: without the values that look like secrets."""
+    event = redacted(event)
+    return ShownEvent(
+        id=event.id,
+        sequence=cast("int", event.sequence),
+        uri=event.uri,
+        name=event.asset.name,
+        group=event.asset.group,
+        asset_extra=event.asset.extra,
+        extra=event.extra,
+        partition_key=event.partition_key,
+        aliases=event.aliases,
+        metrics=event.metrics,
+        code_version=event.code_version,
+        data_version=event.data_version,
+        inputs=event.inputs,
+        read={uri: ShownPin(pin.event, pin.recorded) for uri, pin in event.read.items()},
+        occurred=event.occurred,
+        recorded=cast("datetime", event.recorded),
+        origin=event.origin,
+    )
+
+
+@shape
 class ReceiptExplanation:
-    """A receipt in words: what became of an event for one consumer and target key.
+    """The outcome of an event for one consumer and target key."""
 
-    Attributes:
-        words: the outcome, with the consumer, the key and the run.
-        short: the outcome without them, for a table that has columns for them.
-        decision: the decision that consumed the event, if it was read.
-    """
-
-    receipt: Receipt
-    consumer: str
+    consumer: TextOrNull
+    target_key: str | None
+    status: ReceiptStatus
     words: str
-    short: str
-    decision: DecisionFacts | None = None
-
-    def as_json(self) -> dict[str, object]:
-        receipt, made = self.receipt, self.decision
-        run = None if made is None else made.run.flow_run_id
-        return {
-            "consumer": self.consumer or None,
-            "target_key": receipt.target_key,
-            "status": receipt.status,
-            "words": self.words,
-            "decision_id": None if receipt.decision is None else str(receipt.decision),
-            "flow_run_id": None if run is None else str(run),
-            "by": receipt.by or None,
-            "why": receipt.why or None,
-            "error": receipt.error or None,
-        }
+    """The outcome, with the consumer, the key and the run."""
+    decision_id: UUID | None
+    flow_run_id: UUID | None
+    by: TextOrNull
+    why: TextOrNull
+    error: TextOrNull
+    receipt: Receipt = field(metadata=HIDDEN)
+    short: str = field(metadata=HIDDEN)
+    """The outcome without consumer, key and run, for a table that has columns for them."""
+    decision: DecisionFacts | None = field(metadata=HIDDEN)
+    """The decision that consumed the event, if it was read."""
 
 
-@dataclass(frozen=True)
+@shape
 class EventExplanation:
-    """The explanation of one event: its origin and its receipts.
+    """The explanation of one event: its origin and its receipts."""
 
-    Attributes:
-        receipts: its receipts, or one page of them.
-        total: the number of all its receipts.
-    """
-
-    event: AssetEvent
+    event: Annotated[AssetEvent, As(ShownEvent, shown_event)]
     words: str
-    receipts: tuple[ReceiptExplanation, ...]
-    total: int
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "event": event_as_json(self.event),
-            "words": self.words,
-            "total_receipts": self.total,
-            "receipts": [receipt.as_json() for receipt in self.receipts],
-        }
+    total_receipts: int
+    receipts: Sequence[ReceiptExplanation]
+    """Its receipts, or one page of them."""
 
 
 def explain_event(
@@ -119,13 +146,13 @@ def explain_event(
     words = f"{event.uri}{key} was updated at {at(event.occurred)} by {source_of(event.origin)}"
     if event.recorded is not None:
         words += f", and recorded at {at(event.recorded)} as number {event.sequence}"
-    return EventExplanation(event, f"{words}.", told, len(told) if total is None else total)
+    return EventExplanation(event, f"{words}.", len(told) if total is None else total, told)
 
 
 def summary_of(event: AssetEvent) -> EventSummary:
     """Return the fields of an event that a list shows."""
     return EventSummary(
-        id=str(event.id),
+        id=event.id,
         uri=event.uri,
         name=event.asset.name,
         partition_key=event.partition_key,
@@ -134,56 +161,6 @@ def summary_of(event: AssetEvent) -> EventSummary:
         recorded=event.recorded,
         source=source_of(event.origin),
     )
-
-
-def event_as_json(event: AssetEvent) -> dict[str, object]:
-    """Return an event as the API and `--json` show it: with all fields, without the values that look like secrets."""
-    event = redacted(event)
-    return {
-        "id": str(event.id),
-        "sequence": event.sequence,
-        "uri": event.uri,
-        "name": event.asset.name,
-        "group": event.asset.group or None,
-        "asset_extra": dict(event.asset.extra),
-        "extra": dict(event.extra),
-        "partition_key": event.partition_key,
-        "aliases": list(event.aliases),
-        "metrics": dict(event.metrics),
-        "code_version": event.code_version,
-        "data_version": event.data_version,
-        "inputs": dict(event.inputs),
-        "read": {uri: {"event_id": str(pin.event), "recorded": iso(pin.recorded)} for uri, pin in event.read.items()},
-        "occurred": iso(event.occurred),
-        "recorded": iso(event.recorded),
-        "origin": _origin_as_json(event.origin),
-    }
-
-
-def _origin_as_json(origin: Origin) -> dict[str, object]:
-    task, run = origin.task_run, origin.flow_run
-    return {
-        "kind": origin.kind,
-        "by": origin.by or None,
-        "task_run": None if task is None else {"id": str(task.id), "name": task.name or None},
-        "flow_run": None if run is None else _flow_run_as_json(run),
-        "traceparent": origin.traceparent or None,
-    }
-
-
-def _flow_run_as_json(run: SourceFlowRun) -> dict[str, object]:
-    return {
-        "id": str(run.id),
-        "name": run.name or None,
-        "flow_id": None if run.flow_id is None else str(run.flow_id),
-        "flow_name": run.flow_name or None,
-        "deployment_id": None if run.deployment_id is None else str(run.deployment_id),
-        "deployment_name": run.deployment_name or None,
-        "parameters": None if run.parameters is None else dict(run.parameters),
-        "scheduled_time": iso(run.scheduled_time),
-        "data_interval_start": iso(run.data_interval_start),
-        "data_interval_end": iso(run.data_interval_end),
-    }
 
 
 _PLACES = {
@@ -215,7 +192,20 @@ def _explain(
     number = receipt.consumer
     consumer = "" if number is None else consumers.get(number, f"consumer {number}")
     words = _words(event, receipt, consumer, decision)
-    return ReceiptExplanation(receipt, consumer, words, _short(event, receipt, decision), decision)
+    return ReceiptExplanation(
+        consumer=consumer,
+        target_key=receipt.target_key,
+        status=receipt.status,
+        words=words,
+        decision_id=receipt.decision,
+        flow_run_id=None if decision is None else decision.run.flow_run_id,
+        by=receipt.by,
+        why=receipt.why,
+        error=receipt.error,
+        receipt=receipt,
+        short=_short(event, receipt, decision),
+        decision=decision,
+    )
 
 
 def _words(event: AssetEvent, receipt: Receipt, consumer: str, decision: DecisionFacts | None) -> str:

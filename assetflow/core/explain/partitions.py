@@ -2,59 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from assetflow.core.explain.conditions import ConditionRow, condition_rows
 from assetflow.core.explain.decisions import run_words
 from assetflow.core.explain.events import EventSummary, summary_of
 from assetflow.core.explain.facts import KnownNames, QueuedEvents, RunFacts
+from assetflow.core.shapes import shape
 from assetflow.core.values.schedules import Schedule
-from assetflow.core.values.words import at, count, iso
+from assetflow.core.values.words import at, count
 
 
-@dataclass(frozen=True)
+@shape
 class PartitionExplanation:
-    """The explanation of one pending partition.
-
-    Attributes:
-        holds: its condition holds.
-        since: when its first event was recorded, UTC.
-        condition: the rows of its condition, each rolled-up leaf with its received and missing keys.
-        events: the events queued for the key, oldest first.
-        queued: the number of queued events.
-    """
+    """A pending partition."""
 
     target_key: str
     holds: bool
+    """Its condition holds."""
     since: datetime | None
+    """When its first event was recorded, UTC."""
     words: str
-    condition: tuple[ConditionRow, ...]
-    events: tuple[EventSummary, ...]
-    queued: int
-
-    @property
-    def received(self) -> tuple[str, ...]:
-        """The upstream keys that have come, of all leaves."""
-        return tuple(dict.fromkeys(event.partition_key for event in self.events if event.partition_key is not None))
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """The upstream keys for which rolled-up leaves wait, of all leaves."""
-        return tuple(dict.fromkeys(key for row in self.condition for key in row.missing))
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "target_key": self.target_key,
-            "holds": self.holds,
-            "since": iso(self.since),
-            "words": self.words,
-            "queued": self.queued,
-            "received": list(self.received),
-            "missing": list(self.missing),
-            "condition": [row.as_json() for row in self.condition],
-            "events": [event.as_json() for event in self.events],
-        }
+    queued: int = 0
+    """How many events are queued."""
+    received: tuple[str, ...] = ()
+    """The upstream keys that have come, of all leaves."""
+    missing: tuple[str, ...] = ()
+    """The upstream keys for which rolled-up leaves wait, of all leaves."""
+    condition: tuple[ConditionRow, ...] = ()
+    """The rows of its condition, each rolled-up leaf with its received and missing keys."""
+    events: tuple[EventSummary, ...] = ()
+    """The events queued for the key, oldest first."""
 
 
 def explain_partition(
@@ -76,7 +54,7 @@ def explain_partition(
     if last is not None and not queue.events:
         done = " is done" if last.state == "Completed" else ""
         words = f"Partition {key}{done}: nothing queued since its last decision. {run_words(last)}"
-        return PartitionExplanation(key, False, None, words, (), (), 0)
+        return PartitionExplanation(key, False, None, words)
     first = queue.events[0].recorded if queue.events else None
     rows = condition_rows(schedule, queue, names, waiting_since or first)
     holds = bool(queue.events) and bool(rows) and rows[0].state == "satisfied"
@@ -85,5 +63,7 @@ def explain_partition(
     words = f"Partition {key}: {have}; its condition {'holds' if holds else 'does not hold yet'}."
     if queue.waiting is not None and queue.waiting.words:
         words = f"{words} {queue.waiting.words}"
-    events = tuple(map(summary_of, queue.events))
-    return PartitionExplanation(key, holds, first, words, rows, events, queue.count)
+    received = dict.fromkeys(event.partition_key for event in queue.events if event.partition_key is not None)
+    missing = dict.fromkeys(key for row in rows for key in row.missing)
+    events = tuple(summary_of(event) for event in queue.events)
+    return PartitionExplanation(key, holds, first, words, queue.count, tuple(received), tuple(missing), rows, events)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from assetflow.core.partitions import PartitionMapper, RollupMapper
 from assetflow.core.rules.backfill import mapper_of_leaf
 from assetflow.core.rules.evaluation import Pending
+from assetflow.core.shapes import called, shape
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.schedules import Schedule
 from assetflow.errors import MappingError
@@ -29,29 +30,18 @@ class RollupKeys:
     readable: bool = True
 
 
-@dataclass(frozen=True)
+@shape
 class LeafKeys:
-    """The upstream keys of one leaf of the condition for one target key.
+    """The upstream keys of one leaf of the condition for one target key."""
 
-    Attributes:
-        leaf: what texts for people call the leaf.
-        received, missing: the keys that have come, and those that have not, sorted. `missing` is empty for a leaf that
-            is not rolled up.
-        needed: the number of keys that are enough.
-    """
-
-    leaf: str
+    leaf: str = field(metadata=called("asset"))
+    """What texts for people call the leaf."""
     received: tuple[str, ...]
+    """The keys that have come, sorted."""
     missing: tuple[str, ...]
+    """The keys that have not come, sorted; empty for a leaf that is not rolled up."""
     needed: int
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "asset": self.leaf,
-            "received": list(self.received),
-            "missing": list(self.missing),
-            "needed": self.needed,
-        }
+    """The number of keys that are enough."""
 
 
 def rollup_keys(mapper: RollupMapper, target_key: str, keys: Collection[str]) -> RollupKeys:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import field
 from datetime import datetime
 
 from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.records import Item, Run, Target, Verdict, VerdictName
 from assetflow.core.freshness.state.state import FreshnessState
+from assetflow.core.shapes import HIDDEN, called, shape
 from assetflow.core.values.keeping import causes_in_words
-from assetflow.core.values.words import at, count, iso, joined, some
+from assetflow.core.values.words import at, count, joined, some
 
 MOST_TARGETS = 50
 
@@ -52,7 +53,7 @@ _LOOK: Mapping[VerdictName, str] = {
 }
 
 
-@dataclass(frozen=True)
+@shape
 class PlannedTarget:
     """The plan for a consumer, or for one of its keys, and why.
 
@@ -62,35 +63,23 @@ class PlannedTarget:
     ...     assert target.verdict == "missing_input", target.words
 
     Contract 8.16.
-
-    Attributes:
-        partition_key: the target key; `None` for a plain consumer.
-        verdict: `run`, or what holds it back.
-        words: the same in words, with the causes.
-        looked_at: when it is looked at next, in words.
-        look: the same as an instant, UTC, if only the time has to pass.
-        tried: what its last run tried, and how often that failed, in words; "" before a run has ended.
     """
 
-    partition_key: str | None
+    partition_key: str | None = field(metadata=called("target_key"))
+    """The target key; null for a plain consumer."""
     verdict: VerdictName
+    """`run`, or what holds it back."""
     words: str
+    """The same in words, with the causes."""
     looked_at: str
+    """When it is looked at next, in words."""
     look: datetime | None = None
-    tried: str = ""
-
-    def as_json(self) -> dict[str, object]:
-        """Return the target as JSON, with times in ISO 8601."""
-        return {
-            "target_key": self.partition_key,
-            "verdict": self.verdict,
-            "words": self.words,
-            "looked_at": self.looked_at,
-            "look": iso(self.look),
-        }
+    """The same as an instant, UTC, if only the time has to pass."""
+    tried: str = field(default="", metadata=HIDDEN)
+    """What its last run tried, and how often that failed, in words; "" before a run has ended."""
 
 
-@dataclass(frozen=True)
+@shape
 class PlannedConsumer:
     """The plan for the targets of one Eager or Lazy consumer.
 
@@ -99,46 +88,25 @@ class PlannedConsumer:
     ...     assert [plan.consumer for plan in h.plan() if plan.targets] == []
 
     Contract 8.16.
-
-    Attributes:
-        consumer: `flow/deployment`.
-        schedule: when it runs, in words.
-        targets: those that are out of date, or run, at most 50; those that would run come first.
-        counts: how many targets there are by verdict, as the last pass left them; up-to-date ones are left out.
-        known: how many targets there are.
     """
 
     consumer: str
+    """`flow/deployment`."""
     schedule: str
-    targets: tuple[PlannedTarget, ...]
+    """When it runs, in words."""
+    words: str
+    """The plan of the consumer in a sentence."""
+    targets: Sequence[PlannedTarget]
+    """Those that are out of date, or run, at most 50; those that would run come first."""
     counts: Mapping[str, int]
-    known: int
+    """How many targets there are by verdict, as the last pass left them; up-to-date ones are left out."""
+    total_targets: int
+    """How many targets there are, with those that are up to date."""
 
     @property
     def is_up_to_date(self) -> bool:
         """True if it has targets, none of which is out of date or runs."""
-        return bool(self.known) and not self.targets
-
-    @property
-    def words(self) -> str:
-        """The plan of the consumer in a sentence."""
-        if not self.targets:
-            return "Everything is up to date." if self.is_up_to_date else "It has no keys yet."
-        if self.targets[0].partition_key is None:
-            return f"{self.targets[0].words}."
-        parts = [f"{number:,} {_SHORT[name]}" for name in _ORDER if (number := self.counts.get(name, 0))]
-        return f"Of {self.known:,} {'key' if self.known == 1 else 'keys'}: {joined(parts)}."
-
-    def as_json(self) -> dict[str, object]:
-        """Return the consumer as JSON, with times in ISO 8601."""
-        return {
-            "consumer": self.consumer,
-            "schedule": self.schedule,
-            "words": self.words,
-            "targets": [target.as_json() for target in self.targets],
-            "counts": dict(self.counts),
-            "total_targets": self.known,
-        }
+        return bool(self.total_targets) and not self.targets
 
 
 _SHORT: Mapping[VerdictName, str] = {
@@ -200,6 +168,15 @@ def _open_targets(book: FreshnessState, node: FlowNode) -> list[Target]:
     return list(found)[:MOST_TARGETS]
 
 
+def _in_a_sentence(targets: Sequence[PlannedTarget], counts: Mapping[str, int], known: int) -> str:
+    if not targets:
+        return "Everything is up to date." if known else "It has no keys yet."
+    if targets[0].partition_key is None:
+        return f"{targets[0].words}."
+    parts = [f"{number:,} {_SHORT[name]}" for name in _ORDER if (number := counts.get(name, 0))]
+    return f"Of {known:,} {'key' if known == 1 else 'keys'}: {joined(parts)}."
+
+
 class _Words:
     def __init__(self, book: FreshnessState, name_of: Callable[[str], str], now: datetime, *, is_whole: bool) -> None:
         self._now = now
@@ -215,7 +192,8 @@ class _Words:
             counts = self._book.targets.verdicts(node.id, self._book.readings.has)
             known = self._book.readings.count(node.id) if node.is_partitioned else 1
         rows = tuple(self._target(node, each) for each in ordered)
-        return PlannedConsumer(node.consumer.name, node.consumer.schedule.describe(), rows, counts, known)
+        schedule = node.consumer.schedule.describe()
+        return PlannedConsumer(node.consumer.name, schedule, _in_a_sentence(rows, counts, known), rows, counts, known)
 
     def _target(self, node: FlowNode, verdict: Verdict) -> PlannedTarget:
         parts = [self._verdict(node, verdict)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Any, Literal
+from typing import Literal
 
-from assetflow.core.freshness.asset_freshness import AssetFreshness, Unjudged, data_time_text
+from assetflow.core.freshness.asset_freshness import AssetFreshness, Unjudged
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.demands import policy_inputs
 from assetflow.core.freshness.graph import FlowNode
@@ -16,15 +16,16 @@ from assetflow.core.freshness.reads import base_of, causes_of, items_read, targe
 from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Target
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.freshness.statuses import ItemCounts, Statuses
+from assetflow.core.shapes import shape
 from assetflow.core.values.freshness_policy import CURRENT, DataTime, State
-from assetflow.core.values.keeping import Cause, CauseKind
-from assetflow.core.values.words import ago, iso
+from assetflow.core.values.keeping import Cause
+from assetflow.core.values.words import ago
 
 MOST_CAUSES = 100
 _SHORT = 10
 
 
-@dataclass(frozen=True)
+@shape
 class StatusCause:
     """Why an asset is not up to date.
 
@@ -33,83 +34,58 @@ class StatusCause:
     ...     return [cause.uri for cause in status(uri).causes if cause.kind == "data"]
 
     Contract 8.9.
-
-    Attributes:
-        kind: `missing`: it was never made. `data`: an input has another version than the one that was read.
-            `dependency`: since a deploy, its flow reads another input, or no longer reads one. `code`: its flow has
-            another code version.
-        uri, partition_key: the input that changed, or the asset itself; "" for `code`.
-        read, now: the version that was read, and the newest one; of `code`, code versions.
-        since: when the input changed first since it was read, UTC.
-        words: the cause in words.
     """
 
-    kind: CauseKind
-    words: str
+    kind: Literal["missing", "data", "code", "dependency"]
+    """`missing`: it was never made. `data`: an input has another version than the one that was read. `dependency`:
+    since a deploy, its flow reads another input, or no longer reads one. `code`: its flow has another code version."""
     uri: str = ""
+    """The input that changed, or the asset itself; empty for `code`."""
     partition_key: str | None = None
     read: str | None = None
+    """The version that was read; of `code`, the code version that made it."""
     now: str | None = None
+    """The newest version."""
     since: datetime | None = None
-
-    def as_json(self) -> dict[str, object]:
-        """Return the cause as JSON, with times in ISO 8601."""
-        return {
-            "kind": self.kind,
-            "uri": self.uri,
-            "partition_key": self.partition_key,
-            "read": self.read,
-            "now": self.now,
-            "since": iso(self.since),
-            "words": self.words,
-        }
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> StatusCause:
-        """Return the cause that `as_json` wrote."""
-        since = None if data["since"] is None else datetime.fromisoformat(data["since"])
-        return cls(data["kind"], data["words"], data["uri"], data["partition_key"], data["read"], data["now"], since)
+    """When the input changed first since it was read, UTC."""
+    words: str = ""
+    """The cause in words."""
 
 
-@dataclass(frozen=True)
+@shape
 class Status:
     """The status of an asset, or of one of its partitions. Contract 8.9.
 
     >>> from assetflow import status
     >>> def what_is_stale() -> dict[str, list[str]]:
     ...     return {each.uri: [cause.words for cause in each.causes] for each in status() if each.state == "stale"}
-
-    Attributes:
-        uri: the asset.
-        partition_key: the key of the partition; `None` for the asset as a whole.
-        state: `fresh`, `stale`, or `missing`: it was never made. Of an asset with keys, `stale` or `missing` if one key
-            is. `source`: no flow makes it. `unknown`: nothing compares it, because no Eager or Lazy flow needs it, or
-            it was never updated.
-        causes: why it is not fresh, at most 100 causes; empty for an asset with keys as a whole.
-        outdated: True if it is not fresh, or if something further up is not.
-        counts: of an asset with keys, how many keys are in which state; else `None`.
-        producer: the consumer whose declaration counts for it; `None` for a source.
-        freshness: the state of its freshness policy: `pass`, `warn`, `fail` or `unknown`; `None` if it has no policy,
-            and of one partition, as the following attributes.
-        data_time: up to when it holds all data, UTC; "current" if nothing newer is known; `None` also if it was never
-            made (contract 8.12).
-        lag: how old its data is, now or at the last deadline; `None` also if that is not known.
-        feasible: whether the flows that make it are quick enough to hold its policy (contract 8.15).
-        why: why the state of its policy is not known now; `None` if it is.
     """
 
     uri: str
     partition_key: str | None
+    """The key of the partition; null for the asset as a whole."""
     state: ItemState
-    causes: tuple[StatusCause, ...] = ()
+    """`fresh`, `stale`, or `missing`: it was never made. Of an asset with keys, `stale` or `missing` if one key is.
+    `source`: no flow makes it. `unknown`: nothing compares it, because no Eager or Lazy flow needs it, or it was never
+    updated."""
     outdated: bool = False
+    """It is not fresh, or something further up is not."""
+    causes: tuple[StatusCause, ...] = ()
+    """Why it is not fresh, at most 100 causes; empty for an asset with keys as a whole."""
     counts: Mapping[ItemState, int] | None = None
+    """Of an asset with keys: how many keys are in which state."""
     producer: str | None = None
+    """The consumer whose declaration counts for it; null for a source."""
     freshness: State | None = None
+    """The state of its freshness policy; null without a policy, and of one partition, as the next four."""
     data_time: datetime | Literal["current"] | None = None
+    """Up to when it holds all data, UTC; `current` if nothing newer is known; null also if it was never made."""
     lag: timedelta | None = None
+    """How old its data is, now or at the last deadline, in seconds; null also if that is not known."""
     feasible: bool | None = None
+    """Whether the flows that make it are quick enough to hold its policy."""
     why: str | None = None
+    """Why the state of its policy is not known now; null if it is."""
 
     @property
     def words(self) -> str:
@@ -118,73 +94,27 @@ class Status:
             return f"{self.state}, outdated" if self.outdated and self.state == "fresh" else self.state
         return ", ".join(f"{number:,} {state}" for state, number in self.counts.items()) or "no keys yet"
 
-    def as_json(self) -> dict[str, object]:
-        """Return the status as JSON, with times in ISO 8601 and the lag in seconds."""
-        return {
-            "uri": self.uri,
-            "partition_key": self.partition_key,
-            "state": self.state,
-            "outdated": self.outdated,
-            "causes": [cause.as_json() for cause in self.causes],
-            "counts": None if self.counts is None else dict(self.counts),
-            "producer": self.producer,
-            "freshness": self.freshness,
-            "data_time": iso(self.data_time) if isinstance(self.data_time, datetime) else self.data_time,
-            "lag": None if self.lag is None else self.lag.total_seconds(),
-            "feasible": self.feasible,
-            "why": self.why,
-        }
 
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Status:
-        """Return the status that `as_json` wrote."""
-        causes = tuple(map(StatusCause.from_json, data["causes"]))
-        data_time, lag = data["data_time"], data["lag"]
-        return cls(
-            data["uri"],
-            data["partition_key"],
-            data["state"],
-            causes,
-            data["outdated"],
-            data["counts"],
-            data["producer"],
-            data["freshness"],
-            data_time if data_time in (None, "current") else datetime.fromisoformat(data_time),
-            None if lag is None else timedelta(seconds=lag),
-            data["feasible"],
-            data["why"],
-        )
-
-
-@dataclass(frozen=True)
+@shape
 class ReadVersion:
-    """An item that an output is made from: the version that was read, and the newest one.
-
-    Attributes:
-        read, now: the update that was read, and the newest one; `None` if there was none.
-    """
+    """An item that an output is made from: the version that was read, and the newest one."""
 
     uri: str
     partition_key: str | None
-    read: ItemUpdate | None
-    now: ItemUpdate | None
+    read: str | None
+    """The version that was read; null if none was."""
+    read_recorded: datetime | None
+    now: str | None
+    """The newest version."""
+    now_recorded: datetime | None
+    same: bool
 
-    @property
-    def is_same(self) -> bool:
-        """True if what was read is the newest version."""
-        return self.read is not None and self.now is not None and self.read.data_version == self.now.data_version
-
-    def as_json(self) -> dict[str, object]:
-        """Return the item as JSON, with times in ISO 8601."""
-        return {
-            "uri": self.uri,
-            "partition_key": self.partition_key,
-            "read": None if self.read is None else self.read.data_version,
-            "read_recorded": None if self.read is None else iso(self.read.recorded),
-            "now": None if self.now is None else self.now.data_version,
-            "now_recorded": None if self.now is None else iso(self.now.recorded),
-            "same": self.is_same,
-        }
+    @classmethod
+    def of(cls, item: Item, read: ItemUpdate | None, now: ItemUpdate | None) -> ReadVersion:
+        """Return the item with the update that was read, and the newest one; `None` if there was none."""
+        versions = [(None, None) if each is None else (each.data_version, each.recorded) for each in (read, now)]
+        is_same = read is not None and now is not None and read.data_version == now.data_version
+        return cls(*item, *versions[0], *versions[1], is_same)
 
 
 class StatusExplainer:
@@ -230,10 +160,10 @@ class StatusExplainer:
         counts = self._statuses.counts(uri) if key is None else None
         if counts is not None:
             states: dict[ItemState, int] = {each: counts.states[each] for each in _WORST_FIRST if each in counts.states}
-            return Status(uri, None, _worst(states), (), counts.outdated, states, producer)
+            return Status(uri, None, _worst(states), counts.outdated, (), states, producer)
         found = self._statuses.of(Item(uri, key))
         causes = () if maker is None else tuple(self._cause(maker, Item(uri, key), each) for each in found.causes)
-        return Status(uri, key, found.state, causes, found.outdated, None, producer)
+        return Status(uri, key, found.state, found.outdated, causes, None, producer)
 
     def reads(self, uri: str, key: str | None = None) -> Sequence[ReadVersion]:
         """Return what an output is made from, at most 100 items, with the versions that were read and those of now."""
@@ -246,7 +176,7 @@ class StatusExplainer:
             after = None if base is None else base.reads.get(uri)
             for item in items_read(self._book, maker, target_key_of(maker, output.key), uri):
                 read = None if after is None else self._book.updates.as_of(item, after)
-                yield ReadVersion(*item, read, self._book.updates.newest(item))
+                yield ReadVersion.of(item, read, self._book.updates.newest(item))
 
     def _cause(self, maker: FlowNode, output: Item, cause: Cause) -> StatusCause:
         if cause.kind == "data":
@@ -255,12 +185,12 @@ class StatusExplainer:
             base = base_of(self._book, maker, output)
             before, now = None if base is None else base.update.code_version, maker.code_versions[output.uri]
             words = f"the code changed: {before or 'no version'} → {now}"
-            return StatusCause("code", words, read=before, now=now)
+            return StatusCause("code", read=before, now=now, words=words)
         name = self._name(cause.uri)
         if cause.kind == "missing":
-            return StatusCause("missing", "it was never made", cause.uri, output.key)
+            return StatusCause("missing", cause.uri, output.key, words="it was never made")
         reads = "is read since a deploy" if cause.uri in maker.inputs else "is not read any more"
-        return StatusCause(cause.kind, f"{name} {reads}", cause.uri)
+        return StatusCause("dependency", cause.uri, words=f"{name} {reads}")
 
     def _data_cause(self, maker: FlowNode, output: Item, item: Item) -> StatusCause:
         base, newest = base_of(self._book, maker, output), self._book.updates.newest(item)
@@ -274,7 +204,7 @@ class StatusExplainer:
         change = f"is new: {version}" if read is None else f"changed: {short(read.data_version)} → {version}"
         words = f"{name} {change}, {ago(since, self._now)}, {self._reading(maker, output.key, newest)}"
         before = None if read is None else read.data_version
-        return StatusCause("data", words, *item, before, newest.data_version, since)
+        return StatusCause("data", *item, before, newest.data_version, since, words)
 
     def _reading(self, maker: FlowNode, key: str | None, newest: ItemUpdate) -> str:
         runs = self._book.runs.of_target(Target(maker.id, target_key_of(maker, key)))
@@ -322,58 +252,33 @@ def stale_keys_of(book: FreshnessState, uri: str, keys: Collection[str]) -> set[
     return {key for key, cause in causes.items() if key is not None and cause is not None and cause.kind != "missing"}
 
 
-@dataclass(frozen=True)
+@shape
 class DataStep:
-    """An asset, or a partition of one, on the path that a data time follows from (contract 8.12).
-
-    Attributes:
-        data_time: its data time as it was read.
-        is_source: no flow makes it.
-    """
+    """An asset, or a partition of one, on the path that a data time follows from (contract 8.12)."""
 
     uri: str
     name: str
     partition_key: str | None
     data_time: DataTime
-    is_source: bool
+    """Its data time as it was read."""
+    source: bool
+    """No flow makes it."""
 
     @property
     def moment(self) -> datetime | None:
         """The data time; `None` if it is current."""
         return self.data_time if isinstance(self.data_time, datetime) else None
 
-    def as_json(self) -> dict[str, object]:
-        """Return the step as JSON, with its data time in ISO 8601, or "current"."""
-        return {
-            "uri": self.uri,
-            "name": self.name,
-            "partition_key": self.partition_key,
-            "data_time": data_time_text(self.data_time),
-            "source": self.is_source,
-        }
 
+@shape
+class AssetExplanation(Status):
+    """The status of an asset, or of one of its partitions, and what it was made from."""
 
-@dataclass(frozen=True)
-class AssetExplanation:
-    """What an asset, or one of its partitions, was made from.
-
-    Attributes:
-        reads: the items that it is made from, at most 100, with the versions that were read and those of now.
-        data_path: the path from the asset to the source that its data time follows from; empty for one partition, and
-            if the asset was never made or nothing compares it.
-    """
-
-    status: Status
-    reads: Sequence[ReadVersion]
-    data_path: Sequence[DataStep]
-
-    def as_json(self) -> dict[str, object]:
-        """Return the fields of the status, and `reads` and `data_path`."""
-        more = {
-            "reads": [each.as_json() for each in self.reads],
-            "data_path": [each.as_json() for each in self.data_path],
-        }
-        return self.status.as_json() | more
+    reads: Sequence[ReadVersion] = ()
+    """What it is made from, at most 100 items."""
+    data_path: Sequence[DataStep] = ()
+    """From the asset to the source that its data time follows from; empty if it was never made or nothing compares it,
+    and of one partition."""
 
 
 def explain_asset(
@@ -393,7 +298,7 @@ def explain_asset(
     """
     explainer = StatusExplainer(book, name_of, now, unjudged)
     path = data_path(book, name_of, uri) if key is None else []
-    return AssetExplanation(explainer.of(uri, key), explainer.reads(uri, key), path)
+    return AssetExplanation(**vars(explainer.of(uri, key)), reads=explainer.reads(uri, key), data_path=path)
 
 
 def data_path(book: FreshnessState, name_of: Callable[[str], str], uri: str) -> list[DataStep]:

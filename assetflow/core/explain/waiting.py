@@ -10,7 +10,7 @@ from assetflow.core.rules.state import State
 from assetflow.core.rules.waits import Reason, TimedQueue, Waits
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.words import at, count, iso
+from assetflow.core.values.words import at, count
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,6 @@ class Waiting:
         if self.deadline is not None:
             found.append((self.deadline, "Its deadline."))
         return sorted(found)
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "until": iso(self.until),
-            "because": list(self.waits),
-            "waits": {reason: iso(moment) for reason, moment in self.waits.items()},
-            "expires": [{"event_id": str(event.id), "at": iso(moment)} for event, moment in self.expires],
-            "deadline": iso(self.deadline),
-        }
 
     def _unknown(self, reason: Reason) -> str:
         return count(self.lacking, "more update") + " (min_events)" if reason == "more" else _FOR[reason]

@@ -6,7 +6,6 @@ The functions change the state that they are given. Its owner throws it away aft
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple, cast
 
@@ -20,6 +19,7 @@ from assetflow.core.rules.fold import pass_over, record_and_pass
 from assetflow.core.rules.keeping import keep_up_to_date
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.switching import switch
+from assetflow.core.shapes import shape
 from assetflow.core.values.conditions import Gate, Leaf
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent, Recording
@@ -31,7 +31,7 @@ REFUSED = ("dropped", "not_for_consumer", "not_mapped")
 MOST_LEFT = 100
 
 
-@dataclass(frozen=True)
+@shape
 class RunToStart:
     """A run that would start now, with the number of updates that it would consume."""
 
@@ -39,50 +39,34 @@ class RunToStart:
     target_key: str | None
     updates: int
 
-    def as_json(self) -> dict[str, object]:
-        return {"consumer": self.consumer, "target_key": self.target_key, "updates": self.updates}
 
-
-@dataclass(frozen=True)
+@shape
 class StillWaiting:
-    """A queue that would still wait; `words` says for what, as a sentence without its subject."""
+    """A queue that would still wait."""
 
     consumer: str
     target_key: str | None
     words: str
-
-    def as_json(self) -> dict[str, object]:
-        return {"consumer": self.consumer, "target_key": self.target_key, "words": self.words}
+    """For what, as a sentence without its subject: `still needs customers`."""
 
 
-@dataclass(frozen=True)
+@shape
 class WhatIf:
-    """The outcome of updates that nobody has recorded.
-
-    Attributes:
-        starts: the runs that would start now.
-        waits: the queues that would have the updates, and still wait.
-        refused: for each consumer that would refuse an update, a sentence with the reason.
-        known: the updates are recorded already, so nothing would change.
-    """
+    """The outcome of updates that nobody has recorded."""
 
     starts: tuple[RunToStart, ...] = ()
+    """The runs that would start now."""
     waits: tuple[StillWaiting, ...] = ()
+    """The queues that would have the updates, and still wait."""
     refused: tuple[str, ...] = ()
+    """A sentence for each consumer that would refuse an update."""
     known: bool = False
+    """The updates are recorded already: nothing would change."""
 
     @property
     def is_empty(self) -> bool:
         """True if no consumer has anything to do with the updates, though they are new."""
         return not (self.starts or self.waits or self.refused or self.known)
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "starts": [each.as_json() for each in self.starts],
-            "waits": [each.as_json() for each in self.waits],
-            "refused": list(self.refused),
-            "known": self.known,
-        }
 
 
 def if_recorded(state: State, recordings: Sequence[Recording], now: datetime) -> WhatIf:

@@ -2,17 +2,63 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 
 from assetflow.core.freshness.records import Chain, PolicyChange, PolicyRecord
-from assetflow.core.values.freshness_policy import DataTime, FreshnessPolicy
-from assetflow.core.values.keeping import causes_in_words
+from assetflow.core.shapes import shape
+from assetflow.core.values.freshness_policy import DataTime, FreshnessPolicy, State
+from assetflow.core.values.keeping import ShownCause, causes_in_words
 from assetflow.core.values.spans import rounded_in_words, span_in_words
 from assetflow.core.values.words import iso, since
 
 _NAMESPACE = UUID("9e1d1d4f-3a5b-5f0a-8c36-2f6f2a9b7d10")
+
+
+@shape
+class FreshnessChange:
+    """A change of state of an asset's freshness policy."""
+
+    number: int
+    id: UUID
+    """The id of the event in Prefect."""
+    uri: str
+    state: State
+    at: datetime
+    data_time: DataTime | None
+    lag: timedelta | None
+    producer: str | None
+    flow_run_id: UUID | None
+    """The last run of the producer that assetflow started."""
+    causes: Sequence[ShownCause]
+    words: str
+
+
+@shape
+class FreshnessNow:
+    """How fresh an asset with a policy is."""
+
+    uri: str
+    state: State
+    since: datetime | None
+    """Since when the asset has been in this state."""
+    why: str | None
+    """Why its state is not known now; null if it is."""
+    data_time: DataTime | None
+    """Up to when the asset has all data (8.12)."""
+    lag: timedelta | None
+    """Seconds between the data time and now, or the last deadline."""
+    maximum_lag: timedelta
+    """The seconds that the policy allows."""
+    policy: str
+    producer: str | None
+    due: datetime | None
+    """When the producer has to start by its policy (8.14)."""
+    feasible: bool
+    """False if the flows that make the asset take too long (8.15)."""
+    feasibility: str | None
 
 
 @dataclass(frozen=True)
@@ -50,22 +96,22 @@ class StateChange:
         why = f", because {causes_in_words(change.causes)}" if change.causes and change.state != "pass" else ""
         return f"{change.uri} {verb}: {age}, and has to be {change.policy.describe()}{why}"
 
-    def as_json(self) -> dict[str, object]:
-        """Return the change as the API shows it; the lag in seconds."""
+    def shown(self) -> FreshnessChange:
+        """Return the change as the API shows it."""
         change = self.change
-        return {
-            "number": self.number,
-            "id": str(self.id),
-            "uri": change.uri,
-            "state": change.state,
-            "at": iso(change.at),
-            "data_time": data_time_text(change.data_time),
-            "lag": None if change.lag is None else change.lag.total_seconds(),
-            "producer": self.maker,
-            "flow_run_id": None if self.flow_run is None else str(self.flow_run),
-            "causes": [cause.as_json() for cause in change.causes],
-            "words": self.describe(),
-        }
+        return FreshnessChange(
+            number=self.number,
+            id=self.id,
+            uri=change.uri,
+            state=change.state,
+            at=change.at,
+            data_time=change.data_time,
+            lag=change.lag,
+            producer=self.maker,
+            flow_run_id=self.flow_run,
+            causes=[cause.shown() for cause in change.causes],
+            words=self.describe(),
+        )
 
 
 @dataclass(frozen=True)
@@ -155,23 +201,23 @@ class AssetFreshness:
         """Return in words why the policy cannot be held; empty if it can."""
         return "" if self.is_feasible else infeasible(self.record.chain, self.record.policy)
 
-    def as_json(self, now: datetime) -> dict[str, object]:
-        """Return the values as the API and `--json` show them; spans in seconds."""
-        record, lag = self.record, self.lag(now)
-        return {
-            "uri": self.uri,
-            "state": record.state,
-            "since": iso(record.state_since),
-            "why": self.why or None,
-            "data_time": data_time_text(record.data_time),
-            "lag": None if lag is None else lag.total_seconds(),
-            "maximum_lag": record.policy.maximum_lag.total_seconds(),
-            "policy": record.policy.describe(),
-            "producer": self.maker,
-            "due": iso(record.due),
-            "feasible": self.is_feasible,
-            "feasibility": self.describe_feasibility() or None,
-        }
+    def shown(self, now: datetime) -> FreshnessNow:
+        """Return the values as the API and `--json` show them."""
+        record = self.record
+        return FreshnessNow(
+            uri=self.uri,
+            state=record.state,
+            since=record.state_since,
+            why=self.why or None,
+            data_time=record.data_time,
+            lag=self.lag(now),
+            maximum_lag=record.policy.maximum_lag,
+            policy=record.policy.describe(),
+            producer=self.maker,
+            due=record.due,
+            feasible=self.is_feasible,
+            feasibility=self.describe_feasibility() or None,
+        )
 
 
 def infeasible(chain: Chain, policy: FreshnessPolicy) -> str:

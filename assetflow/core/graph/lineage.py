@@ -50,9 +50,6 @@ class Edge(NamedTuple):
     target: Node
     kind: EdgeKind
 
-    def as_json(self) -> dict[str, object]:
-        return {"source": self.source.as_json(), "target": self.target.as_json(), "kind": self.kind}
-
 
 @dataclass(frozen=True)
 class Neighbourhood:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 from uuid import UUID, uuid5
 
+from assetflow.core.shapes import HIDDEN, shape
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import Cause
@@ -171,24 +172,35 @@ class Decision:
     because: tuple[Cause, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@shape
+class DecisionMade:
+    """A decision that an action led to."""
+
+    id: UUID
+    consumer: str
+    target_key: str | None
+
+    @classmethod
+    def of(cls, consumer: str, decision: Decision) -> DecisionMade:
+        """Return the decision as it is shown; `consumer` is the name of its consumer."""
+        return cls(decision.id, consumer, decision.target_key)
+
+
+@shape
 class MissedDeadline:
-    """The record that no decision came in time (9.8).
+    """The record that no decision came in time (9.8)."""
 
-    Attributes:
-        due: when the decision should have come.
-        at: when the clock looked; later than `due` only after a pause, a redeploy, or behind another event.
-        queued: how many events were queued then.
-        missing: the assets and aliases of the condition of which no update was queued, each by its URI or its name.
-    """
-
-    consumer: int
+    consumer: int = field(metadata=HIDDEN)
     target_key: str | None
     due: datetime
+    """When the decision should have come."""
     at: datetime
+    """When the clock looked: later than `due` only after a pause, a redeploy, or behind another event."""
     then: OnDeadline
     queued: int
-    missing: tuple[str, ...] = ()
+    """How many events were queued then."""
+    missing: tuple[str, ...]
+    """The assets and aliases of the condition of which no update was queued, each by its URI or its name."""
 
 
 @lru_cache(maxsize=10_000)

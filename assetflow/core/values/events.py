@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, cast
 from uuid import UUID, uuid5
 
 from assetflow.core.json_data import check_json, fit_number, fit_text
+from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.assets import Asset
 from assetflow.errors import InvalidEvent, TooLarge
 
@@ -20,7 +21,7 @@ EXTRA_BYTES = 64 * 1024
 OriginKind = Literal["task", "api", "cli", "prefect", "watcher"]
 
 
-@dataclass(frozen=True)
+@shape
 class SourceTaskRun:
     """The Prefect task run that made an update.
 
@@ -36,10 +37,10 @@ class SourceTaskRun:
     """
 
     id: UUID
-    name: str = ""
+    name: TextOrNull = ""
 
 
-@dataclass(frozen=True)
+@shape
 class SourceFlowRun:
     """The Prefect flow run in which an update was made.
 
@@ -62,18 +63,19 @@ class SourceFlowRun:
     """
 
     id: UUID
-    name: str = ""
+    name: TextOrNull = ""
     flow_id: UUID | None = None
-    flow_name: str = ""
+    flow_name: TextOrNull = ""
     deployment_id: UUID | None = None
-    deployment_name: str = ""
+    deployment_name: TextOrNull = ""
     parameters: Mapping[str, object] | None = None
+    """Null if they were too large to travel with the event."""
     scheduled_time: datetime | None = None
     data_interval_start: datetime | None = None
     data_interval_end: datetime | None = None
 
 
-@dataclass(frozen=True)
+@shape
 class Origin:
     """Where an event came from: a task, the API, the command line, Prefect or a watcher.
 
@@ -86,8 +88,8 @@ class Origin:
     kind: OriginKind
     task_run: SourceTaskRun | None = None
     flow_run: SourceFlowRun | None = None
-    by: str = ""
-    traceparent: str = ""
+    by: TextOrNull = ""
+    traceparent: TextOrNull = ""
 
 
 Content = tuple[str, str | None, Mapping[str, object], str | None]

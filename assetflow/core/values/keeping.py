@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Literal, NamedTuple, cast
 
 from assetflow.core.partitions import EveryTargetMapper, PartitionMapper
+from assetflow.core.shapes import shape
 from assetflow.core.values.assets import Asset, AssetRef
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.freshness_policy import FreshnessPolicy
@@ -165,6 +166,15 @@ CauseKind = Literal["missing", "data", "code", "dependency", "freshness", "backf
 _MOST = 3
 
 
+@shape
+class ShownCause:
+    """Why an item is out of date, or why a run was asked for."""
+
+    kind: CauseKind
+    uri: str | None
+    partition_key: str | None
+
+
 class Cause(NamedTuple):
     """Why an item is out of date, or why a run was asked for.
 
@@ -177,9 +187,9 @@ class Cause(NamedTuple):
     uri: str = ""
     key: str | None = None
 
-    def as_json(self) -> dict[str, object]:
+    def shown(self) -> ShownCause:
         """Return the cause as the API and `--json` show it."""
-        return {"kind": self.kind, "uri": self.uri or None, "partition_key": self.key}
+        return ShownCause(self.kind, self.uri or None, self.key)
 
     def describe(self) -> str:
         """Return the cause in words: "s3://lake/raw was updated"."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
+from assetflow.core.shapes import HIDDEN, TextOrNull, from_json, shape
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import AssetflowError
@@ -109,27 +110,21 @@ CURSOR = "refused deployments"
 NOTES = "notes on deployments"
 
 
-@dataclass(frozen=True)
+@shape
 class RefusedDeployment:
-    """A deployment whose declaration cannot be used. The consumer that it had before stays as it was (contract 4.4).
-
-    Attributes:
-        deployment_id: its id in Prefect.
-        name: `flow/deployment`.
-        error: why it is refused.
-        where: the deployment with its entrypoint, and what in it.
-        fix: what to do about it; may be empty.
-        rule: the rule of the contract that it breaks; `None` if it is another problem.
-        declared: a fingerprint of the declaration that is refused; see `fingerprint`.
-    """
+    """A deployment whose declaration cannot be used. The consumer that it had before stays as it was (4.4)."""
 
     deployment_id: UUID
     name: str
+    """`flow/deployment`."""
     error: str
     where: str
-    fix: str
+    """The deployment with its entrypoint, and what in it."""
+    fix: TextOrNull
     rule: str | None
-    declared: str
+    """The rule of the contract that it breaks."""
+    declared: str = field(metadata=HIDDEN)
+    """A fingerprint of the declaration that is refused; see `fingerprint`."""
 
     @classmethod
     def of(cls, deployment_id: UUID, name: str, error: AssetflowError, text: str) -> RefusedDeployment:
@@ -147,26 +142,14 @@ class RefusedDeployment:
         seen = [] if self.rule is None else [f"Contract {self.rule}"]
         return ". ".join([*filter(None, parts), *seen])
 
-    def as_json(self) -> dict[str, object]:
-        """Return the refusal as the API and `--json` show it."""
-        return {
-            "deployment_id": str(self.deployment_id),
-            "name": self.name,
-            "error": self.error,
-            "where": self.where,
-            "fix": self.fix or None,
-            "rule": self.rule,
-        }
-
     def to_row(self) -> dict[str, object]:
         """Return the refusal as the ledger keeps it."""
-        return self.as_json() | {"fix": self.fix, "declared": self.declared}
+        return {**vars(self), "deployment_id": str(self.deployment_id)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> RefusedDeployment:
         """Return the refusal that `to_row` wrote."""
-        number = UUID(row["deployment_id"])
-        return cls(number, row["name"], row["error"], row["where"], row["fix"], row["rule"], row["declared"])
+        return from_json(cls, row)
 
 
 def fingerprint(text: str) -> str:

@@ -129,10 +129,10 @@ class Clock:
         if not missed:
             return
         events = {
-            each.number: deadline_missed(each.missed, each.consumer_name, each.deployment_id, each.automation_id)
+            each.number: deadline_missed(each, each.consumer_name, each.deployment_id, each.automation_id)
             for each in missed
         }
-        moments = [each.missed.at for each in missed]
+        moments = [each.at for each in missed]
         known = await self._events.stored([UUID(event["id"]) for event in events.values()], min(moments), max(moments))
         if stored := [number for number, event in events.items() if UUID(event["id"]) in known]:
             reach("between-missed-deadline-and-mark")
@@ -146,7 +146,7 @@ class Clock:
             reach("between-instant-and-missed-deadline")
             await self._events.publish([events[each.number] for each in lacking])
             for each in lacking:
-                self._note_posted(each.number, each.consumer_name, each.missed)
+                self._note_posted(each.number, each.consumer_name, each)
 
     def _note_posted(self, number: int, consumer: str, missed: MissedDeadline) -> None:
         if number not in self._posted:

@@ -146,6 +146,5 @@ class ListenerThread:
 
 
 def _deadline_missed(each: MissedDeadlineRecord) -> DeadlineMissed:
-    missed = each.missed
-    late = (missed.target_key, missed.due, missed.missing, missed.queued, missed.then)
+    late = (each.target_key, each.due, each.missing, each.queued, each.then)
     return DeadlineMissed(each.consumer_name, each.deployment_id, *late)

@@ -11,10 +11,9 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, func, literal, or_, select, union_all
 
-from assetflow.core.values.redaction import redact
-from assetflow.core.values.words import iso
+from assetflow.core.shapes import TextOrNull, shape
 from assetflow.ledger.read.topic import Topic
-from assetflow.ledger.records import Activity, AssetRecord, Order
+from assetflow.ledger.records import Activity, AssetRecord, Order, RedactedExtra
 from assetflow.ledger.sql.functions import begins_with, in_values
 from assetflow.ledger.sql.tables import (
     ALIAS,
@@ -176,25 +175,46 @@ class ListedAsset:
     updated: datetime
     hidden: bool = False
 
-    def as_json(self, users: AssetUsers) -> dict[str, object]:
+    def shown(self, users: AssetUsers) -> ShownAsset:
         """Return the asset as the API and `--json` show it, with the flows that make, read and run on it."""
         record = self.record
-        return {
-            "id": record.id,
-            "uri": record.uri,
-            "name": self.name,
-            "names": list(record.names),
-            "group": record.group or None,
-            "extra": redact(record.extra),
-            "aliases": list(record.aliases),
-            "first_seen": iso(record.first_seen),
-            "last_event": self.last_event,
-            "last_update": iso(self.last_time),
-            "producers": sorted(users.producers),
-            "readers": sorted(users.readers),
-            "consumers": sorted(users.scheduled),
-            "hidden": self.hidden,
-        }
+        return ShownAsset(
+            id=record.id,
+            uri=record.uri,
+            name=self.name,
+            names=record.names,
+            group=record.group,
+            extra=record.extra,
+            aliases=record.aliases,
+            first_seen=record.first_seen,
+            last_event=self.last_event,
+            last_update=self.last_time,
+            producers=sorted(users.producers),
+            readers=sorted(users.readers),
+            consumers=sorted(users.scheduled),
+            hidden=self.hidden,
+        )
+
+
+@shape
+class ShownAsset:
+    """An asset, with the flows that make, read and run on it."""
+
+    id: int
+    uri: str
+    name: str
+    names: Sequence[str]
+    group: TextOrNull
+    extra: RedactedExtra
+    aliases: Sequence[str]
+    first_seen: datetime
+    last_event: int | None
+    last_update: datetime | None
+    producers: Sequence[str]
+    readers: Sequence[str]
+    consumers: Sequence[str]
+    hidden: bool
+    """An operator hid it, and nothing has come since."""
 
 
 class AssetReader(Topic):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 from sqlalchemy import bindparam, func, select
@@ -12,8 +13,8 @@ from sqlalchemy import bindparam, func, select
 from assetflow.core.freshness.backfilling import edges_of, run_id, steps_of, targets_of, waves_of
 from assetflow.core.freshness.reads import all_keys
 from assetflow.core.freshness.records import Backfill, BackfillItem, StepState
+from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.consumers import Consumer
-from assetflow.core.values.words import iso
 from assetflow.ledger.read.states import States
 from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_TARGET
@@ -65,19 +66,75 @@ class Planned:
             found.append(keys)
         return found
 
-    def waves_as_json(self, most: int = 20) -> list[object]:
-        """Return the waves as JSON, with the first keys of each consumer."""
-        return [
-            [
-                {
-                    "consumer": name,
-                    "total_targets": len(keys),
-                    "target_keys": [key for key in keys[:most] if key is not None],
-                }
-                for name, keys in wave.items()
-            ]
-            for wave in self.waves()
+    def shown(self, uri: str, *, down: bool, most: int = 20) -> BackfillPreview:
+        """Return the waves as the API shows them, with the first keys of each consumer."""
+        waves = [
+            [PlannedTargets(name, [key for key in keys[:most] if key is not None], len(keys)) for name, keys in each]
+            for each in (wave.items() for wave in self.waves())
         ]
+        return BackfillPreview(uri, down, len(self.steps), waves)
+
+
+@shape
+class PlannedTargets:
+    """The targets of one consumer in a wave of a backfill."""
+
+    consumer: str
+    target_keys: Sequence[str]
+    """The first ones; empty for a flow without partitions."""
+    total_targets: int
+    """How many targets of the consumer run in this wave."""
+
+
+@shape
+class BackfillPreview:
+    """What a backfill would run."""
+
+    uri: str
+    down: bool
+    total_targets: int
+    waves: Sequence[Sequence[PlannedTargets]]
+    """Each runs when those above it in the waves before are done."""
+
+
+@shape
+class WaveColumn:
+    """A consumer in a wave of a backfill, with its targets by state."""
+
+    wave: int
+    """How many targets at most run one after the other before these."""
+    consumer: str
+    counts: Mapping[StepState, int]
+
+
+BackfillState = Literal["preparing", "running", "stopped", "failed", "completed"]
+
+
+@shape
+class ShownBackfill:
+    """A backfill of an asset."""
+
+    number: int
+    uri: str
+    down: bool
+    state: BackfillState
+    made: datetime
+    by: TextOrNull
+    why: TextOrNull
+    concurrency: int | None
+    stopped: datetime | None
+    ended: datetime | None
+    total_targets: int
+    counts: Mapping[StepState, int]
+    """How many targets are in which state. `asked`: they run. `removed`: they were taken off, because something above
+    them failed."""
+
+
+@shape
+class BackfillProgress(ShownBackfill):
+    """A backfill of an asset, wave by wave."""
+
+    waves: Sequence[WaveColumn]
 
 
 @dataclass(frozen=True)
@@ -102,7 +159,7 @@ class BackfillRecord:
         return each.todo + each.asked + each.done + each.failed + each.removed
 
     @property
-    def state(self) -> str:
+    def state(self) -> BackfillState:
         """How it is: preparing, running, stopped, failed or completed."""
         if not self.has_begun:
             return "preparing"
@@ -110,79 +167,47 @@ class BackfillRecord:
             return "stopped" if self.backfill.stopped is not None else "running"
         return "failed" if self.backfill.failed or self.backfill.removed else "completed"
 
-    def as_json(self) -> dict[str, object]:
-        """Return the backfill as JSON, with times in ISO 8601."""
+    def shown(self) -> ShownBackfill:
+        """Return the backfill as the API and `--json` show it."""
         each = self.backfill
-        return {
-            "number": each.number,
-            "uri": each.uri,
-            "down": each.down,
-            "state": self.state,
-            "made": iso(each.made),
-            "by": each.by or None,
-            "why": each.why or None,
-            "concurrency": each.concurrency,
-            "stopped": None if each.stopped is None else iso(each.stopped),
-            "ended": None if each.ended is None else iso(each.ended),
-            "total_targets": self.total,
-            "counts": {
-                "todo": each.todo,
-                "asked": each.asked,
-                "done": each.done,
-                "failed": each.failed,
-                "removed": each.removed,
-            },
-        }
+        return ShownBackfill(
+            number=each.number,
+            uri=each.uri,
+            down=each.down,
+            state=self.state,
+            made=each.made,
+            by=each.by,
+            why=each.why,
+            concurrency=each.concurrency,
+            stopped=each.stopped,
+            ended=each.ended,
+            total_targets=self.total,
+            counts={state: getattr(each, state) for state in _STATES},
+        )
 
 
-@dataclass(frozen=True)
-class WaveColumn:
-    """A consumer in a wave of a backfill, with its targets by state."""
+_STATES: tuple[StepState, ...] = get_args(StepState)
 
+
+@shape
+class BackfillTargetRecord:
+    """A target of a backfill, and its run."""
+
+    place: int
     wave: int
     consumer: str
-    counts: Mapping[str, int]
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "wave": self.wave,
-            "consumer": self.consumer,
-            "counts": {state: self.counts.get(state, 0) for state in ("todo", "asked", "done", "failed", "removed")},
-        }
-
-
-@dataclass(frozen=True)
-class BackfillTargetRecord:
-    """A target of a backfill, and its run.
-
-    Attributes:
-        decision: the id of the decision for its last attempt, also before it is made.
-        flow_run: its run; `None` before it is started.
-        error: why it has no run, or "".
-    """
-
-    step: BackfillItem
-    consumer: str
-    decision: UUID
-    flow_run: UUID | None = None
-    run_state: str = ""
-    error: str = ""
-
-    def as_json(self) -> dict[str, object]:
-        """Return the target as JSON."""
-        return {
-            "place": self.step.place,
-            "wave": self.step.wave,
-            "consumer": self.consumer,
-            "target_key": self.step.target.key,
-            "state": self.step.state,
-            "waits_for": self.step.waits,
-            "attempt": self.step.attempt,
-            "decision_id": str(self.decision),
-            "flow_run_id": None if self.flow_run is None else str(self.flow_run),
-            "run_state": self.run_state or None,
-            "error": self.error or None,
-        }
+    target_key: str | None
+    state: StepState
+    waits_for: int
+    """How many of the targets directly above it are not done."""
+    attempt: int
+    """How often it failed and was run again before."""
+    decision_id: UUID
+    """The id of the decision for its last attempt, also before it is made."""
+    flow_run_id: UUID | None = None
+    run_state: TextOrNull = ""
+    error: TextOrNull = ""
+    """Why it has no run."""
 
 
 class BackfillReader(Topic):
@@ -238,7 +263,10 @@ class BackfillReader(Topic):
         found: dict[tuple[int, str], dict[str, int]] = {}
         for wave, name, state, count in self._rows(_PROGRESS, {"backfill": number}):
             found.setdefault((wave, name), {})[state] = count
-        return [WaveColumn(wave, name, counts) for (wave, name), counts in found.items()]
+        return [
+            WaveColumn(wave, name, {state: counts.get(state, 0) for state in _STATES})
+            for (wave, name), counts in found.items()
+        ]
 
     def targets(
         self, number: int, *, state: StepState | None = None, after: int = -1, limit: int = 100
@@ -259,7 +287,10 @@ class BackfillReader(Topic):
             ids = [run_id(record.backfill, deployment, step.target.key, step.attempt) for step, _, deployment in found]
             runs = {each: run for each, *run in connection.execute(_RUNS, {"ids": ids})}
         return [
-            BackfillTargetRecord(step, name, each, *runs.get(each, ()))
+            BackfillTargetRecord(
+                *(step.place, step.wave, name, step.target.key, step.state, step.waits, step.attempt, each),
+                *runs.get(each, ()),
+            )
             for (step, name, _), each in zip(found, ids, strict=True)
         ]
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -14,9 +15,9 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, fu
 from assetflow.core.rules.evaluation import facts_of
 from assetflow.core.rules.runs import FAILED
 from assetflow.core.rules.timers import Timer
+from assetflow.core.shapes import shape
 from assetflow.core.values.conditions import AssetAll, Leaf, Token
-from assetflow.core.values.consumers import MissedDeadline
-from assetflow.core.values.words import count, iso
+from assetflow.core.values.words import count
 from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
 from assetflow.ledger.read.topic import Topic, given, newest_first
@@ -25,11 +26,12 @@ from assetflow.ledger.records import (
     ConsumerOrder,
     ConsumerRecord,
     DecisionRecord,
+    DecisionStatus,
     MissedDeadlineRecord,
     TimerRecord,
 )
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, MISSED_DEADLINES, Rows, consumer_from_row
+from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, Rows, consumer_from_row
 from assetflow.ledger.sql.tables import (
     ALIAS_LINK,
     ASSET_NAME,
@@ -158,25 +160,60 @@ class ConsumerOverview:
         consumer = self.record.consumer
         return ", ".join(word for word, is_so in (("paused", consumer.paused), ("held", consumer.held)) if is_so)
 
-    def as_json(self) -> dict[str, object]:
+    def shown(self) -> ShownConsumer:
         """Return the overview as the API and `--json` show it."""
-        consumer = self.record.consumer
-        return {
-            "id": consumer.id,
-            "name": consumer.name,
-            "deployment_id": str(consumer.deployment_id),
-            "automation_id": str(self.record.automation_id) if self.record.automation_id else None,
-            "schedule": self.condition,
-            "assets": len(consumer.schedule.tokens),
-            "updated": self.updated,
-            "queued": self.queued,
-            "pending_partitions": self.pending if consumer.schedule.is_partitioned else None,
-            "paused": consumer.paused,
-            "held": consumer.held,
-            "active": not (consumer.paused or consumer.held),
-            "last_decision": _last_as_json(self.last),
-            "refused": None if self.refused is None else self.refused.as_json(),
-        }
+        consumer, last = self.record.consumer, self.last
+        return ShownConsumer(
+            id=consumer.id,
+            name=consumer.name,
+            deployment_id=consumer.deployment_id,
+            automation_id=self.record.automation_id,
+            schedule=self.condition,
+            assets=len(consumer.schedule.tokens),
+            updated=self.updated,
+            queued=self.queued,
+            pending_partitions=self.pending if consumer.schedule.is_partitioned else None,
+            paused=consumer.paused,
+            held=consumer.held,
+            active=not (consumer.paused or consumer.held),
+            last_decision=None if last is None else LastDecision(last.id, last.made, last.status, last.flow_run_id),
+            refused=self.refused,
+        )
+
+
+@shape
+class LastDecision:
+    """The latest decision of a consumer."""
+
+    id: UUID
+    made: datetime
+    status: DecisionStatus
+    flow_run_id: UUID | None
+
+
+@shape
+class ShownConsumer:
+    """A consumer with the state of its queue."""
+
+    id: int
+    name: str
+    deployment_id: UUID
+    automation_id: UUID | None
+    schedule: str
+    assets: int
+    updated: int
+    queued: int
+    pending_partitions: int | None
+    """Of a partitioned consumer: how many keys are pending."""
+    paused: bool
+    """Its automation is switched off."""
+    held: bool
+    """Its deployment is paused."""
+    active: bool
+    """It is neither paused nor held."""
+    last_decision: LastDecision | None
+    refused: RefusedDeployment | None
+    """Why its newest declaration cannot be used."""
 
 
 class ConsumerReader(Topic):
@@ -312,20 +349,12 @@ def _record(row: Sequence[Any]) -> ConsumerRecord:
     return ConsumerRecord(consumer_from_row(row), flow_id, row[3], automation_id, since, removed_at)
 
 
-def _last_as_json(last: DecisionRecord | None) -> dict[str, object] | None:
-    if last is None:
-        return None
-    run = None if last.flow_run_id is None else str(last.flow_run_id)
-    return {"id": str(last.id), "made": iso(last.made), "status": last.status, "flow_run_id": run}
-
-
 _MISSED = Rows(
     MissedDeadlineRecord,
     MISSED_DEADLINE,
     consumer_name=CONSUMER.c.name,
     deployment_id=CONSUMER.c.deployment_id,
     automation_id=CONSUMER.c.automation_id,
-    missed=(MissedDeadline, *MISSED_DEADLINES.columns),
 )
 MISSED = select(*_MISSED.columns).select_from(
     MISSED_DEADLINE.join(CONSUMER, CONSUMER.c.id == MISSED_DEADLINE.c.consumer)

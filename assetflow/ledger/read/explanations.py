@@ -15,7 +15,6 @@ from assetflow.core.explain import (
     EventExplanation,
     KnownNames,
     PartitionExplanation,
-    PastExplanation,
     QueuedEvents,
     RunFacts,
     explain_consumer,
@@ -223,7 +222,7 @@ def _links(reader: Reader, aliases: Collection[str]) -> dict[str, list[str]]:
 
 def past_explanation(
     reader: Reader, record: ConsumerRecord, moment: datetime, target_key: str | None = None
-) -> PastExplanation:
+) -> ConsumerExplanation:
     """Explain why a consumer ran, or did not, at a moment.
 
     Parameters:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
@@ -25,7 +24,7 @@ from assetflow.core.explain.status import (
 from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange, Unjudged
 from assetflow.core.freshness.reads import all_keys, missing_items
 from assetflow.core.rules.state import State
-from assetflow.core.values.words import iso
+from assetflow.core.shapes import shape
 from assetflow.core.wire.events import origin_from_json
 from assetflow.ledger.lease import evaluators
 from assetflow.ledger.read.queues import LAST
@@ -78,46 +77,26 @@ _VERSIONS = (
 )
 
 
-@dataclass(frozen=True)
+@shape
 class AssetVersion:
-    """An update of an asset with its version, or the confirmation that it was up to date.
+    """An update of an asset with its version, or the confirmation that it was up to date."""
 
-    Attributes:
-        event: the id of the event; of a confirmation, an id of its own.
-        sequence: its place in the ledger.
-        confirms: it is a confirmation: its task skipped, and the version stayed.
-        consumer: who made it; "" for an update from outside.
-        flow_run, flow_run_name: the run that made it; `None` and "" if no run did.
-        read: each input that it was made from, with the place in the ledger up to which that was read.
-    """
-
-    event: UUID
+    event_id: UUID
+    """The id of the event; of a confirmation, an id of its own."""
     sequence: int
+    """Its place in the ledger."""
     partition_key: str | None
     data_version: str
     code_version: str | None
     recorded: datetime
     confirms: bool
-    consumer: str
-    flow_run: UUID | None
-    flow_run_name: str
+    """Its task skipped: the version stayed, and is up to date."""
+    producer: str | None
+    """Who made it; null for an update from outside."""
+    flow_run_id: UUID | None
+    flow_run_name: str | None
     read: Mapping[str, int]
-
-    def as_json(self) -> dict[str, object]:
-        """Return the version as JSON, with times in ISO 8601."""
-        return {
-            "event_id": str(self.event),
-            "sequence": self.sequence,
-            "partition_key": self.partition_key,
-            "data_version": self.data_version,
-            "code_version": self.code_version,
-            "recorded": iso(self.recorded),
-            "confirms": self.confirms,
-            "producer": self.consumer or None,
-            "flow_run_id": None if self.flow_run is None else str(self.flow_run),
-            "flow_run_name": self.flow_run_name or None,
-            "read": dict(self.read),
-        }
+    """Each input, with the sequence up to which it was read."""
 
 
 class FreshnessReader(Topic):
@@ -254,9 +233,9 @@ def _version(row: Sequence[Any]) -> AssetVersion:
         update.code_version,
         update.recorded,
         update.confirms,
-        consumer or "",
+        consumer,
         None if run is None else run.id,
-        "" if run is None else run.name,
+        None if run is None else run.name or None,
         update.pins or {},
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import field
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
@@ -14,6 +14,7 @@ from sqlalchemy import Connection, bindparam, case, exists, func, or_, select
 from assetflow.core.explain.pending_keys import awaited_keys, targets_of_keys
 from assetflow.core.partitions import PartitionMapper
 from assetflow.core.rules.runs import FAILED
+from assetflow.core.shapes import called, shape
 from assetflow.core.values.conditions import Token
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.read.topic import Topic
@@ -110,14 +111,14 @@ def _mappers(connection: Connection, tokens: frozenset[Token]) -> Mapping[int, P
 _KEY = EVENT.c.partition_key
 
 
-@dataclass(frozen=True)
+@shape
 class PartitionRecord:
     """A partition of an asset: how many events it has, and its newest one."""
 
-    key: str
+    key: str = field(metadata=called("partition_key"))
     events: int
     last_event: int
-    last_time: datetime
+    last_update: datetime
 
 
 class PartitionReader(Topic):

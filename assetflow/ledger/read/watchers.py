@@ -106,7 +106,7 @@ def _record(row: Mapping[Any, Any], assets: tuple[Asset, ...]) -> WatcherRecord:
         assets=assets,
         begun=row["begun"],
         paused=row["paused"],
-        state=row["state"],
+        state="paused" if row["paused"] else row["state"],
         error=row["error"],
         since=row["since"],
         last_update=row["last_update"],

@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from assetflow import AssetWatcher
+from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.timing import Deadline
@@ -43,7 +44,7 @@ def test_a_consumer_is_told_as_the_command_line_tells_it(api: Api, shop: Ledger)
 
     (decision,) = api.get("/api/v1/decisions", params={"consumer": "copy/nightly"}).json()["items"]
     record = shop.reader.decisions.find(consumer=3)[0]
-    assert api.get(f"/api/v1/decisions/{decision['id']}").json() == decision_explanation(shop.reader, record).as_json()
+    assert api.get(f"/api/v1/decisions/{decision['id']}").json() == as_json(decision_explanation(shop.reader, record))
     shop.writer.decisions.launched(record.id, event_id(77), NOON)
     assert api.get(f"/api/v1/runs/{event_id(77)}").json()["id"] == decision["id"]
 

@@ -28,6 +28,7 @@ from assetflow.core.explain import (
 from assetflow.core.explain.facts import pending_of
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.core.rules.evaluation import evaluate
+from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.conditions import AssetAll, AssetAny
 from assetflow.core.values.consumers import Consumer, Decision, Receipt, ReceiptStatus
@@ -140,7 +141,7 @@ def test_a_deep_and_a_wide_condition_are_explained_and_written_as_json() -> None
     rows = condition_rows(to_schedule(deep), QueuedEvents([event(A, 1)]), KnownNames(), NOW)
     assert rows[-1].depth == 2_001
     assert len(condition_rows(to_schedule(wide), QueuedEvents(), KnownNames(), NOW)) == 5_001
-    json.dumps(explain_consumer(facts(deep), NOW).as_json())
+    json.dumps(as_json(explain_consumer(facts(deep), NOW)))
 
 
 def test_a_rolled_up_leaf_says_which_keys_are_missing() -> None:
@@ -193,7 +194,7 @@ def test_the_state_of_a_consumer(given_facts: ConsumerFacts, state: str) -> None
 
     assert told.state == state
     assert told.words.endswith(".")
-    json.dumps(told.as_json())
+    json.dumps(as_json(told))
 
 
 def test_a_paused_consumer_says_what_happens_to_updates() -> None:
@@ -252,7 +253,7 @@ def test_a_decision_names_the_event_that_completed_it() -> None:
 
     assert told.completed_by == b
     assert "a AND b" in told.words
-    assert json.loads(json.dumps(told.as_json()))["completed_by"] == str(b.id)
+    assert json.loads(json.dumps(as_json(told)))["completed_by"] == str(b.id)
 
 
 def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it() -> None:
@@ -265,7 +266,7 @@ def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it()
     assert told.oldest_events(3) == [*many[:2], b]
     assert told.oldest_events(6) == [*many, b]
     assert "with 100000 events" in told.words
-    assert told.as_json()["consumed"] == 100_000
+    assert as_json(told)["consumed"] == 100_000
 
 
 def test_a_decision_of_a_schedule_that_changed_names_none() -> None:
@@ -290,8 +291,8 @@ def test_a_decision_of_a_schedule_that_changed_names_none() -> None:
 def test_what_became_of_a_decision(run: RunFacts, status: str, words: str) -> None:
     told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", run), to_schedule(A), KnownNames())
 
-    assert words in told.run_words
-    assert told.as_json()["run"]["status"] == status  # type: ignore[index]
+    assert words in told.run.words
+    assert as_json(told)["run"]["status"] == status  # type: ignore[index]
 
 
 ASSETS = st.sampled_from([A, B, C])
@@ -336,7 +337,7 @@ def test_every_receipt_has_words(status: ReceiptStatus, fields: dict[str, Any], 
     told = explain_event(event(A, 1), [receipt], {1: "flow/one"}, [DecisionFacts(made(event(A, 1)), "flow/one")])
 
     assert words in told.receipts[0].words
-    json.dumps(told.as_json())
+    json.dumps(as_json(told))
 
 
 def test_an_event_says_who_made_it() -> None:

@@ -39,5 +39,5 @@ def test_8_13_the_state_is_unknown_if_it_may_have_changed(
     assert found.record.state == shown
     if shown != state:
         words = f"unknown since {since:%Y-%m-%d %H:%M:%S} UTC: Prefect does not answer"
-        assert (found.state_in_words, found.as_json(NOON)["why"]) == (words, "Prefect does not answer")
+        assert (found.state_in_words, found.shown(NOON).why) == (words, "Prefect does not answer")
         assert found.record.state_since == since

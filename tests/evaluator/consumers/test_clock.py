@@ -9,7 +9,6 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.values.consumers import MissedDeadline
 from assetflow.evaluator.consumers.clock import POSTED_AGAIN, Clock
 from assetflow.evaluator.health import Health
 from assetflow.ledger.records import MissedDeadlineRecord
@@ -25,7 +24,11 @@ class Deadlines:
     def __init__(self, *numbers: int) -> None:
         self.waiting = [
             MissedDeadlineRecord(
-                number, "report/daily", UUID(int=1), None, MissedDeadline(1, f"{number}", START, START, "alert", 0)
+                *(1, f"{number}", START, START, "alert", 0, ()),
+                number=number,
+                consumer_name="report/daily",
+                deployment_id=UUID(int=1),
+                automation_id=None,
             )
             for number in numbers
         ]

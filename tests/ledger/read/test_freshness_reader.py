@@ -15,6 +15,7 @@ from assetflow.core.explain.plan import MOST_TARGETS
 from assetflow.core.explain.status import MOST_CAUSES, Status
 from assetflow.core.freshness.records import RunState
 from assetflow.core.partitions import IdentityMapper
+from assetflow.core.shapes import as_json, from_json
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import Origin, SourceFlowRun
@@ -82,7 +83,7 @@ def test_8_9_missing_then_fresh_then_stale(ledger: Ledger) -> None:
     assert (found.state, found.outdated, found.producer) == ("stale", True, "make/x")
     assert (cause.kind, cause.uri, cause.now, cause.since) == ("data", A.uri, "second", NOW + MINUTE)
     assert cause.words.endswith("… → second, 12 min ago, a run reads it now")
-    assert Status.from_json(found.as_json()) == found
+    assert from_json(Status, as_json(found)) == found
 
 
 def test_8_9_what_is_below_something_stale_is_outdated(ledger: Ledger) -> None:
@@ -226,8 +227,8 @@ def test_8_2_versions_with_the_run_that_made_each(ledger: Ledger) -> None:
     (newest,) = ledger.reader.freshness.versions(B.uri)
     (source,) = ledger.reader.freshness.versions(A.uri)
 
-    assert (newest.consumer, newest.flow_run, newest.read) == ("make/x", made[0].id, {A.uri: source.sequence})
-    assert (source.data_version, source.consumer, source.flow_run) == ("first", "", None)
+    assert (newest.producer, newest.flow_run_id, newest.read) == ("make/x", made[0].id, {A.uri: source.sequence})
+    assert (source.data_version, source.producer, source.flow_run_id) == ("first", None, None)
     assert ledger.reader.freshness.versions(B.uri, before=newest.sequence) == []
 
 
@@ -238,9 +239,7 @@ def test_8_5_what_was_read_stands_beside_what_there_is_now(ledger: Ledger) -> No
 
     (each,) = ledger.reader.freshness.explained(B.uri, None, NOW).reads
 
-    assert each.read is not None
-    assert each.now is not None
-    assert (each.read.data_version, each.now.data_version, each.is_same) == ("first", "second", False)
+    assert (each.read, each.now, each.same) == ("first", "second", False)
 
 
 def test_8_9_the_statements_do_not_grow_with_the_keys(sqlite_ledger: Ledger) -> None:
@@ -317,7 +316,7 @@ def test_8_12_a_data_path_may_end_at_something_made_that_was_not_read(ledger: Le
 
     path = ledger.reader.freshness.data_path(C.uri)
 
-    assert [(step.uri, step.moment, step.is_source) for step in path] == [
+    assert [(step.uri, step.moment, step.source) for step in path] == [
         (C.uri, NOW + 2 * MINUTE, False),
         (B.uri, NOW + 2 * MINUTE, False),
     ]
@@ -331,4 +330,4 @@ def test_8_12_the_data_path_of_current_data_is_the_asset_alone(ledger: Ledger) -
 
     (step,) = ledger.reader.freshness.data_path(B.uri)
 
-    assert (step.uri, step.moment, step.as_json()["data_time"]) == (B.uri, None, "current")
+    assert (step.uri, step.moment, as_json(step)["data_time"]) == (B.uri, None, "current")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.explain import PastExplanation
+from assetflow.core.explain import ConsumerExplanation
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset
@@ -30,13 +30,13 @@ def record(ledger: Ledger, minute: int, asset: Asset, key: str | None = None) ->
     return made
 
 
-def then(ledger: Ledger, minutes: float, key: str | None = None) -> PastExplanation:
+def then(ledger: Ledger, minutes: float, key: str | None = None) -> ConsumerExplanation:
     (found,) = ledger.reader.consumers.all()
     return past_explanation(ledger.reader, found, NOW + minutes * MINUTE, key)
 
 
-def states(explanation: PastExplanation) -> list[str]:
-    return [row.state for row in explanation.told.condition]
+def states(explanation: ConsumerExplanation) -> list[str]:
+    return [row.state for row in explanation.condition]
 
 
 def test_the_queue_is_that_of_the_moment(ledger: Ledger) -> None:
@@ -48,14 +48,14 @@ def test_the_queue_is_that_of_the_moment(ledger: Ledger) -> None:
     assert states(then(ledger, 0.5)) == ["waiting", "waiting", "waiting"]
     between = then(ledger, 3)
     assert states(between) == ["waiting", "satisfied", "waiting"]
-    assert between.told.condition[1].satisfied_by == first.in_ledger(1, NOW + MINUTE)
-    assert between.told.words.startswith("At 2026-01-01 12:03:00 UTC: flow/one has been waiting since 2026-01-01 12:00")
-    assert between.next is not None
-    assert between.next.decision.made == NOW + 5 * MINUTE
+    assert between.condition[1].satisfied_by == first.in_ledger(1, NOW + MINUTE)
+    assert between.words.startswith("At 2026-01-01 12:03:00 UTC: flow/one has been waiting since 2026-01-01 12:00")
+    assert between.next_decision is not None
+    assert between.next_decision.made == NOW + 5 * MINUTE
     assert "Its next decision came at 2026-01-01 12:05:00 UTC." in between.next_words
     after = then(ledger, 6)
     assert states(after) == ["waiting", "waiting", "waiting"]
-    assert after.told.last is not None
+    assert after.last is not None
     assert after.next_words == "It has made no decision since then."
     assert states(then(ledger, 10)) == ["waiting", "satisfied", "waiting"]
 
@@ -71,7 +71,7 @@ def test_what_was_removed_later_was_still_queued(ledger: Ledger) -> None:
 
 def test_before_its_deployment_it_did_not_exist(ledger: Ledger) -> None:
     deploy(ledger, A)
-    assert "was not deployed yet at 2026-01-01 11:00:00 UTC" in then(ledger, -60).told.words
+    assert "was not deployed yet at 2026-01-01 11:00:00 UTC" in then(ledger, -60).words
 
 
 def test_what_a_pause_refused_is_told(ledger: Ledger) -> None:
@@ -79,8 +79,8 @@ def test_what_a_pause_refused_is_told(ledger: Ledger) -> None:
     ledger.writer.consumers.switch(consumer.id, paused=True, now=NOW)
     record(ledger, 1, A)
     record(ledger, 2, A)
-    assert "2 updates did not count before that, because it was paused." in then(ledger, 3).told.notes
-    assert "1 update did not count before that, because it was paused." in then(ledger, 1.5).told.notes
+    assert "2 updates did not count before that, because it was paused." in then(ledger, 3).notes
+    assert "1 update did not count before that, because it was paused." in then(ledger, 1.5).notes
 
 
 def test_partitions_are_told_as_they_were(ledger: Ledger) -> None:
@@ -90,10 +90,10 @@ def test_partitions_are_told_as_they_were(ledger: Ledger) -> None:
         record(ledger, hour, A, f"2026-01-01T{hour:02d}:00:00")
     record(ledger, 30, A, "2026-01-02T00:00:00")
 
-    (day,) = then(ledger, 10.5).told.partitions
+    (day,) = then(ledger, 10.5).partitions
     assert (day.target_key, len(day.received), len(day.missing)) == ("2026-01-01", 11, 13)
-    assert [each.target_key for each in then(ledger, 31).told.partitions] == ["2026-01-02"]
-    assert [each.target_key for each in then(ledger, 31, "2026-01-01").told.partitions] == ["2026-01-01"]
+    assert [each.target_key for each in then(ledger, 31).partitions] == ["2026-01-02"]
+    assert [each.target_key for each in then(ledger, 31, "2026-01-01").partitions] == ["2026-01-01"]
 
 
 @pytest.mark.parametrize(
@@ -113,4 +113,4 @@ def test_what_the_clock_held_back_is_told(ledger: Ledger, schedule: Any, options
     record(ledger, 1, A)
     later = datetime(2026, 1, 3, tzinfo=UTC)
     ledger.writer.clock.run(later, later)
-    assert words in then(ledger, minute).told.words
+    assert words in then(ledger, minute).words

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from assetflow.core.shapes import as_json
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.values.timing import Deadline, Intake, Opening
@@ -55,7 +56,7 @@ def test_the_words_say_until_when_it_waits(
     assert found.state == "waiting"
     assert found.words.startswith("The condition of flow/one holds. It waits ")
     assert words in found.words
-    said = found.as_json()
+    said = as_json(found)
     assert set(said["waits"]) == set(said["because"]) == waits
     assert said["until"] == until
 
@@ -67,7 +68,7 @@ def test_what_expires_and_the_next_deadline_are_told(sqlite_ledger: Ledger) -> N
     found = explained(sqlite_ledger)
 
     assert "still needs" in found.words
-    (expiry,) = found.as_json()["expires"]
+    (expiry,) = as_json(found)["expires"]
     assert expiry["at"] == "2026-01-01T14:00:00Z"
     assert any(expiry["event_id"] in note and "2026-01-01 14:00:00 UTC" in note for note in found.notes)
     assert "Its next deadline is at 2026-01-01 13:00:00 UTC." in found.notes
@@ -77,5 +78,5 @@ def test_a_consumer_that_is_not_timed_says_nothing_of_it(sqlite_ledger: Ledger) 
     deploy(sqlite_ledger, A & B)
     sqlite_ledger.writer.events.record([update(A)], NOW)
 
-    told = explained(sqlite_ledger).as_json()
+    told = as_json(explained(sqlite_ledger))
     assert (told["waits"], told["because"], told["until"], told["expires"]) == ({}, [], None, [])

@@ -7,6 +7,7 @@ from datetime import timedelta
 from uuid import uuid4
 
 from assetflow.core.rules.adoption import Decided
+from assetflow.core.shapes import as_json
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.events import Recording
 from assetflow.core.values.schedules import Schedule
@@ -73,7 +74,7 @@ def test_a_cooldown_counts_from_a_run_none_of_whose_updates_is_found(ledger: Led
     assert list(made.values()) == [NOW + HOUR]
     record = ledger.reader.decisions.get(earlier.id)
     assert record is not None
-    assert decision_explanation(ledger.reader, record).as_json()
+    assert as_json(decision_explanation(ledger.reader, record))
 
 
 def test_a_decision_that_another_process_adopted_is_adopted_once(ledger: Ledger) -> None:

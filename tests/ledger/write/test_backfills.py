@@ -21,6 +21,7 @@ from assetflow.ledger.write import backfills as writing
 from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, RIGHT, Place, kept
 
 DAY = Asset("s3://lake/day")
+NONE = dict.fromkeys(("todo", "asked", "done", "failed", "removed"), 0)
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def begin(
 def state(place: Place, number: int = 1) -> tuple[str, dict[str, int]]:
     record = place.ledger.reader.backfills.get(number)
     assert record is not None
-    counts = record.as_json()["counts"]
+    counts = record.shown().counts
     assert isinstance(counts, dict)
     return record.state, {name: each for name, each in counts.items() if each}
 
@@ -266,12 +267,12 @@ def test_progress_and_targets(place: Place) -> None:
     first, *_ = begin(place, CORE.uri)
     place.make("hours", first, CORE)
     columns = [(each.wave, each.consumer, dict(each.counts)) for each in place.ledger.reader.backfills.progress(1)]
-    assert columns == [(0, "hours", {"asked": 4}), (1, "days", {"todo": 2})]
+    assert columns == [(0, "hours", NONE | {"asked": 4}), (1, "days", NONE | {"todo": 2})]
     asked = place.ledger.reader.backfills.targets(1, state="asked", limit=1)
-    assert [(each.consumer, each.step.target.key, each.decision) for each in asked] == [
+    assert [(each.consumer, each.target_key, each.decision_id) for each in asked] == [
         ("hours", first.target_key, first.id)
     ]
-    assert asked[0].flow_run is not None
+    assert asked[0].flow_run_id is not None
     (listed,) = place.ledger.reader.backfills.all()
     assert (listed.number, listed.total, listed.backfill.by, listed.backfill.why) == (1, 6, "ann", "bugfix")
 

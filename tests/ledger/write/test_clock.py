@@ -97,8 +97,7 @@ def story(ledger: Ledger) -> list[Any]:
         for each in ledger.reader.receipts.of_event(event.id)
     ]
     missed = sorted(
-        (each.missed.due, each.missed.at, each.missed.target_key or "", each.missed.queued)
-        for each in ledger.writer.clock.to_announce(1000)
+        (each.due, each.at, each.target_key or "", each.queued) for each in ledger.writer.clock.to_announce(1000)
     )
     return [runs, receipts, missed]
 
@@ -173,8 +172,8 @@ def test_a_missed_deadline_is_announced_until_it_is_known(sqlite_ledger: Ledger)
     let_pass(sqlite_ledger, noon + hours(1))
 
     (missed,) = sqlite_ledger.writer.clock.to_announce(10)
-    assert (missed.missed.due, missed.missed.queued, missed.consumer_name) == (noon + hours(1), 1, "flow/one")
-    assert missed.missed.missing == (B.uri,)
+    assert (missed.due, missed.queued, missed.consumer_name) == (noon + hours(1), 1, "flow/one")
+    assert missed.missing == (B.uri,)
     assert sqlite_ledger.reader.deadlines.missed() == [missed]
     sqlite_ledger.writer.clock.announced([missed.number], noon)
     assert not sqlite_ledger.writer.clock.to_announce(10)
@@ -193,7 +192,7 @@ def test_a_redeploy_tells_of_a_deadline_that_is_over_before_its_time_gate_lets_t
     let_pass(sqlite_ledger, noon + hours(3))
 
     (missed,) = sqlite_ledger.reader.deadlines.missed()
-    assert (missed.missed.due, missed.missed.at) == (noon + hours(1), noon + hours(2))
+    assert (missed.due, missed.at) == (noon + hours(1), noon + hours(2))
     assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(2)]
 
 
@@ -215,7 +214,7 @@ def test_missed_deadlines_are_listed_newest_first(sqlite_ledger: Ledger) -> None
         (1, "flow/one"),
     ]
     assert [each.number for each in missed(before=3, limit=1)] == [2]
-    assert [each.missed.due for each in missed(consumer=first.id)] == [noon + hours(5), noon + hours(1)]
+    assert [each.due for each in missed(consumer=first.id)] == [noon + hours(5), noon + hours(1)]
 
 
 def test_the_runs_of_late_decisions_start_a_cooldown_apart(sqlite_ledger: Ledger) -> None:
@@ -346,7 +345,7 @@ class TestDeployThatIsFoundAtTheStart:
         assert self.made(sqlite_ledger) == [(self.NOON + hours(3), 2)]
         (missed,) = sqlite_ledger.reader.deadlines.missed()
         assert missed.consumer_name == "flow/two"
-        assert (missed.missed.due, missed.missed.at) == (self.NOON + hours(2), self.START)
+        assert (missed.due, missed.at) == (self.NOON + hours(2), self.START)
 
     def test_no_opening_counts_before_it(self, sqlite_ledger: Ledger) -> None:
         opened = Schedule(A, opening=Opening(EVERY_SIX))
@@ -376,7 +375,7 @@ class TestDeployThatIsFoundAtTheStart:
 
         assert self.made(sqlite_ledger) == []
         (missed,) = sqlite_ledger.reader.deadlines.missed()
-        assert (missed.missed.due, missed.missed.at) == (self.NOON + hours(2), self.START)
+        assert (missed.due, missed.at) == (self.NOON + hours(2), self.START)
 
 
 class TestSwitchThatIsFoundLate:
@@ -436,7 +435,7 @@ class TestSwitchThatIsFoundLate:
 
         assert self.made(sqlite_ledger) == []
         (missed,) = sqlite_ledger.reader.deadlines.missed()
-        assert (missed.missed.due, missed.missed.at) == (self.NOON + hours(1), self.FOUND)
+        assert (missed.due, missed.at) == (self.NOON + hours(1), self.FOUND)
 
     def test_what_was_closed_in_a_pause_is_closed(self, sqlite_ledger: Ledger) -> None:
         until = CronTriggerTimetable("0 15 * * *")

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.schedule_values import to_schedule
@@ -40,7 +41,7 @@ def facts(place: Place) -> Sequence[object]:
     """What is said of the assets: states, causes, plan, and how old the data of those with a policy is."""
     reader = place.ledger.reader
     statuses = [(each.uri, each.state, each.causes) for each in reader.freshness.statuses(None, place.now)]
-    plan = [each.as_json() for each in reader.freshness.plan(place.now)]
+    plan = [as_json(each) for each in reader.freshness.plan(place.now)]
     return [statuses, plan, [(each.uri, each.record.data_time) for each in reader.policies.all()]]
 
 

@@ -79,7 +79,7 @@ def what_holds(ledger: Ledger) -> list[Any]:
 
 
 def missed(ledger: Ledger) -> set[Any]:
-    return {(each.missed.due, each.missed.target_key) for each in ledger.writer.clock.to_announce(1000)}
+    return {(each.due, each.target_key) for each in ledger.writer.clock.to_announce(1000)}
 
 
 @pytest.mark.parametrize("options", SCHEDULES.values(), ids=SCHEDULES.keys())
