@@ -138,7 +138,7 @@ def _refused(found: list[RefusedRecord], *, wide: bool, json: bool, empty: str) 
     cells = (
         [
             time_cell(each.at, now),
-            *map(text, (each.error, each.rule or "", each.source)),
+            *map(text, (each.reason, each.rule or "", each.source)),
             id_cell(each.id, wide=wide),
         ]
         for each in found

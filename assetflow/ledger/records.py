@@ -113,7 +113,7 @@ class RefusedRecord:
     id: UUID
     payload: Annotated[object, As(Any, redact)]
     """It, without the values that look like secrets."""
-    error: str
+    reason: str = field(metadata=called("error"))
     rule: str | None
     source: str
     at: datetime

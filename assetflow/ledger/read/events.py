@@ -45,7 +45,7 @@ _ORDER: dict[str, Any] = {
 # Names of runs have no index: they are looked for among so many updates, in so many rows.
 _SEARCHED = 5_000
 _SEARCHED_ROWS = 200
-_REFUSED = Rows(RefusedRecord, REFUSED, error=REFUSED.c.reason)
+_REFUSED = Rows(RefusedRecord, REFUSED)
 
 
 class EventReader(Topic):

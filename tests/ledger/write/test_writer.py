@@ -97,7 +97,7 @@ def test_a_part_of_a_large_refused_payload_is_kept(ledger: Ledger) -> None:
     ledger.writer.events.refuse({"id": 7, "data": "x" * 1_000_000}, "too bad\0\udce9", "2.7", "prefect", uuid4(), NOW)
     ledger.writer.events.refuse({"n": 10**5000, "r": float("nan"), "f": "\udce9"}, "bad", None, "api", None, NOW)
     small, large = ledger.reader.events.refused()
-    assert large.error == "too bad\ufffd\ufffd"
+    assert large.reason == "too bad\ufffd\ufffd"
     assert len(str(large.payload)) < 20_000
     assert small.payload == {"n": hex(10**5000), "r": "NaN", "f": "\ufffd"}
 
@@ -109,7 +109,7 @@ def test_refused_is_kept_once(ledger: Ledger) -> None:
     assert ledger.writer.events.refuse([1], "no object", None, "api", None, NOW)
     assert not ledger.writer.events.refuse([1], "no object", None, "api", None, NOW)
     newest, oldest = ledger.reader.events.refused()
-    assert (oldest.id, oldest.payload, oldest.error, oldest.rule, oldest.at) == (
+    assert (oldest.id, oldest.payload, oldest.reason, oldest.rule, oldest.at) == (
         number,
         {"uri": ""},
         "blank",
