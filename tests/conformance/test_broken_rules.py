@@ -21,8 +21,8 @@ Break = Callable[[pytest.MonkeyPatch], None]
 def good_runs_are_forgotten(patch: pytest.MonkeyPatch) -> None:
     note = recording._note
 
-    def without_good(book: Any, node: Any, **changes: Any) -> None:
-        note(book, node, **{name: moment for name, moment in changes.items() if name != "good"})
+    def without_good(freshness: Any, node: Any, **changes: Any) -> None:
+        note(freshness, node, **{name: moment for name, moment in changes.items() if name != "good"})
 
     patch.setattr(recording, "_note", without_good)
 
@@ -44,11 +44,11 @@ def nothing_was_owed(patch: pytest.MonkeyPatch) -> None:
 def failures_outlive_new_code(patch: pytest.MonkeyPatch) -> None:
     remember = deploying._remember
 
-    def with_failure(book: Any, old: Any, node: Any, now: Any) -> None:
-        before = book.flow_record(node.id)
-        remember(book, old, node, now)
+    def with_failure(freshness: Any, old: Any, node: Any, now: Any) -> None:
+        before = freshness.flow_record(node.id)
+        remember(freshness, old, node, now)
         if before is not None:
-            book.save_flow(node.id, replace(book.flow_record(node.id), failed=before.failed))
+            freshness.save_flow(node.id, replace(freshness.flow_record(node.id), failed=before.failed))
 
     patch.setattr(deploying, "_remember", with_failure)
 

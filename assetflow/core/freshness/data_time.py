@@ -75,9 +75,9 @@ class DataTimes:
         at: the instant as of which they are; `None` for now.
     """
 
-    def __init__(self, book: FreshnessState, at: datetime | None = None) -> None:
-        self._book = book
-        self._updates = book.updates if at is None else PastUpdates(book.updates, at)
+    def __init__(self, freshness: FreshnessState, at: datetime | None = None) -> None:
+        self._freshness = freshness
+        self._updates = freshness.updates if at is None else PastUpdates(freshness.updates, at)
         self._known: dict[UUID, DataTime] = {}
         self._assets: dict[str, DataTime | None] = {}
 
@@ -105,7 +105,7 @@ class DataTimes:
         if data_time is None or update is None:
             return []
         found, seen = [(update.item, data_time)], {update.event}
-        while self._book.graph.maker(update.item.uri) is not None:
+        while self._freshness.graph.maker(update.item.uri) is not None:
             read = [(self._as_read(item, pin), item, pin) for item, pin in self._read(update, inputs)]
             dated = [(moment, item, pin) for moment, item, pin in read if isinstance(moment, datetime)]
             if not dated:
@@ -121,7 +121,7 @@ class DataTimes:
 
     def _newest(self, uri: str) -> ItemUpdate | None:
         """Return the update that an asset's data time follows from: of a partitioned flow, that of the greatest key."""
-        updates, maker = self._updates, self._book.graph.maker(uri)
+        updates, maker = self._updates, self._freshness.graph.maker(uri)
         if maker is None or not maker.is_partitioned:
             return updates.newest_of(uri)
         greatest = updates.greatest_keys(uri, 1)
@@ -131,7 +131,7 @@ class DataTimes:
         newest = self._newest(uri)
         if newest is None:
             return None
-        if self._book.graph.maker(uri) is None:
+        if self._freshness.graph.maker(uri) is None:
             return newest.recorded
         data_time = self._of_update(newest)
         return data_time if inputs is None else self._least_read(newest, inputs)
@@ -143,7 +143,7 @@ class DataTimes:
         """Yield the updates whose data times that of an update follows from."""
         for item, pin in self._read(update, None):
             read = self._updates.as_of(item, pin)
-            if read is not None and self._book.graph.maker(item.uri) is not None:
+            if read is not None and self._freshness.graph.maker(item.uri) is not None:
                 yield self._updates.version_run(read).last
 
     def _least_read(self, update: ItemUpdate, inputs: Collection[str] | None) -> DataTime:
@@ -154,7 +154,7 @@ class DataTimes:
 
     def _read(self, update: ItemUpdate, inputs: Collection[str] | None) -> Iterator[tuple[Item, int]]:
         """Yield the items that an update was made from, each with the place in the ledger up to which it was read."""
-        graph = self._book.graph
+        graph = self._freshness.graph
         node = (None if update.consumer is None else graph.find(update.consumer)) or graph.maker(update.item.uri)
         if node is None or update.pins is None:
             return
@@ -162,7 +162,9 @@ class DataTimes:
         for uri, pin in update.pins.items():
             if inputs is None or uri in inputs:
                 mapper = mappers.get(uri)
-                yield from ((item, pin) for item in items_then(self._book, node, mapper, update.item.key, uri, pin))
+                yield from (
+                    (item, pin) for item in items_then(self._freshness, node, mapper, update.item.key, uri, pin)
+                )
                 if isinstance(mapper, LastMapper):
                     new = (Item(uri, key) for key in self._updates.greatest_keys(uri, mapper.n))
                     yield from ((item, pin) for item in new if self._updates.as_of(item, pin) is None)
@@ -175,7 +177,7 @@ class DataTimes:
             first = updates.first(item)
             return CURRENT if first is None else first.recorded
         last, ended = updates.version_run(read)
-        if self._book.graph.maker(item.uri) is not None:
+        if self._freshness.graph.maker(item.uri) is not None:
             return self._known.get(last.event, CURRENT)
         seen = updates.seen(last)
         if seen is not None:

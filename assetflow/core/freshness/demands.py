@@ -46,15 +46,15 @@ class Pull:
 class Demands:
     """The demands of all policies at one moment."""
 
-    def __init__(self, book: FreshnessState, data_times: DataTimes, now: datetime) -> None:
-        self._book = book
+    def __init__(self, freshness: FreshnessState, data_times: DataTimes, now: datetime) -> None:
+        self._freshness = freshness
         self._data_times = data_times
         self._now = now
         self._chains: dict[int, timedelta] = {}
 
     def demand(self, uri: str) -> Demand | None:
         """Return what the policy of an asset demands, now or next; `None` if nothing is due without other news."""
-        record, maker = self._book.policies.find(uri), self._book.graph.maker(uri)
+        record, maker = self._freshness.policies.find(uri), self._freshness.graph.maker(uri)
         if record is None or maker is None or maker.keeping is None or maker.is_partitioned:
             return None
         data_time = self._served(uri, maker, record)
@@ -81,7 +81,7 @@ class Demands:
 
     def chain(self, node: FlowNode) -> timedelta:
         """Return how long a consumer and what has to run before it take (8.15)."""
-        graph = self._book.graph
+        graph = self._freshness.graph
         if node.id not in self._chains:
             for each in graph.parents_first(graph.above(node.id)):
                 makers = (maker for uri in each.inputs for maker in graph.keepers(uri))
@@ -91,7 +91,7 @@ class Demands:
 
     def expected(self, node: FlowNode) -> timedelta:
         """Return how long a run of a consumer is expected to take (8.15)."""
-        durations = sorted(self._book.runs.durations(node.id))
+        durations = sorted(self._freshness.runs.durations(node.id))
         if durations:
             return durations[-(-len(durations) * 9 // 10) - 1]
         given = node.keeping.expected_duration if node.keeping is not None else None
@@ -99,18 +99,18 @@ class Demands:
 
     def way(self, uri: str) -> Chain:
         """Return the flows that take longest one after the other until an asset is made, its maker last (8.15)."""
-        node = self._book.graph.maker(uri)
+        node = self._freshness.graph.maker(uri)
         found: dict[int, tuple[str, timedelta]] = {}
         while node is not None:
             found[node.id] = (node.consumer.name, self.expected(node))
-            above = (maker for each in node.inputs for maker in self._book.graph.keepers(each))
+            above = (maker for each in node.inputs for maker in self._freshness.graph.keepers(each))
             # A flow that reads its own output takes no further step.
             node = max((maker for maker in above if maker.id not in found), key=self.chain, default=None)
         return tuple(reversed(found.values()))
 
     def can_be_held(self, uri: str) -> bool:
         """Return True if the chain of a policy's maker is short enough to hold it (8.15)."""
-        record, maker = self._book.policies.find(uri), self._book.graph.maker(uri)
+        record, maker = self._freshness.policies.find(uri), self._freshness.graph.maker(uri)
         return record is None or maker is None or self.chain(maker) <= record.policy.longest_chain
 
     def _at_deadline(
@@ -131,9 +131,9 @@ class Demands:
 
         Then a good run of a Lazy flow without inputs does so, too, or it would be asked for without pause.
         """
-        data_time = self._data_times.of_asset(uri, policy_inputs(self._book, record))
-        found = [(number, self._book.flow_record(number)) for number in self._book.graph.above(maker.id)]
-        flows = [(self._book.graph.find(number), flow) for number, flow in found if flow is not None]
+        data_time = self._data_times.of_asset(uri, policy_inputs(self._freshness, record))
+        found = [(number, self._freshness.flow_record(number)) for number in self._freshness.graph.above(maker.id)]
+        flows = [(self._freshness.graph.find(number), flow) for number, flow in found if flow is not None]
         failed = [flow.failed for _, flow in flows if flow.failed is not None]
         if not failed or data_time is CURRENT:
             return data_time
@@ -141,20 +141,20 @@ class Demands:
         return max(moment for moment in (data_time, *failed, *roots) if moment is not None)
 
     def _pulled(self, demand: Demand) -> Iterable[int]:
-        book = self._book
-        record = book.policies.find(demand.uri)
-        only = None if record is None else policy_inputs(book, record)
+        freshness = self._freshness
+        record = freshness.policies.find(demand.uri)
+        only = None if record is None else policy_inputs(freshness, record)
         found = {demand.maker.id: None}
         waiting = [demand.maker]
         while waiting:
             node = waiting.pop()
-            if book.runs.of(node.id):
+            if freshness.runs.of(node.id):
                 continue
             pulls_all = self._has_failed_for_good(node)
             for uri in node.inputs:
                 if node.id == demand.maker.id and only is not None and uri not in only:
                     continue
-                makers = [maker for maker in book.graph.keepers(uri) if maker.id not in found]
+                makers = [maker for maker in freshness.graph.keepers(uri) if maker.id not in found]
                 if makers and (pulls_all or self._is_older(uri, demand.need)):
                     found |= dict.fromkeys(maker.id for maker in makers)
                     waiting += makers
@@ -165,63 +165,69 @@ class Demands:
         return data_time is None or is_before(data_time, need)
 
     def _has_failed_for_good(self, node: FlowNode) -> bool:
-        record = self._book.targets.find(Target(node.id))
+        record = self._freshness.targets.find(Target(node.id))
         retries = 0 if node.keeping is None else node.keeping.retries
         failed = record.tried is not None and record.failures > retries
-        return failed and record.tried is not None and is_same(self._book, node, None, record.tried)
+        return failed and record.tried is not None and is_same(self._freshness, node, None, record.tried)
 
 
-def policy_inputs(book: FreshnessState, record: PolicyRecord) -> frozenset[str] | None:
+def policy_inputs(freshness: FreshnessState, record: PolicyRecord) -> frozenset[str] | None:
     """Return the inputs whose data a policy counts; `None` for all."""
     given = record.policy.inputs
-    return None if given is None else frozenset(uri for each in given if (uri := book.resolve(each.token)) is not None)
+    return (
+        None
+        if given is None
+        else frozenset(uri for each in given if (uri := freshness.resolve(each.token)) is not None)
+    )
 
 
 _INSTANT = timedelta(microseconds=1)
 
 
-def judge_states(book: FreshnessState, until: datetime, since: datetime | None = None) -> None:
+def judge_states(freshness: FreshnessState, until: datetime, since: datetime | None = None) -> None:
     """Judge the policies that may have changed, at each instant up to a moment, and report what changed.
 
     Parameters:
         since: the first instant at which anything is judged; `None` for all that are past.
     """
-    taken = book.policies.take(until)
+    taken = freshness.policies.take(until)
     if taken:
-        judge = _StateJudge(book, until, since)
-        book.policies.report(change for uri, touched in sorted(taken.items()) for change in judge.changes(uri, touched))
+        judge = _StateJudge(freshness, until, since)
+        freshness.policies.report(
+            change for uri, touched in sorted(taken.items()) for change in judge.changes(uri, touched)
+        )
 
 
-def settle_states(book: FreshnessState, number: int, now: datetime) -> None:
+def settle_states(freshness: FreshnessState, number: int, now: datetime) -> None:
     """Report the changes of states before now by the present policies of a flow, before a deploy replaces them."""
-    node = book.graph.find(number)
-    if node is not None and (node.policies or book.graph.declares_any(node.outputs)):
+    node = freshness.graph.find(number)
+    if node is not None and (node.policies or freshness.graph.declares_any(node.outputs)):
         before = now - _INSTANT
-        judge, touches = _StateJudge(book, before), book.policies.touches(before)
+        judge, touches = _StateJudge(freshness, before), freshness.policies.touches(before)
         for uri in sorted({*node.outputs, *node.policies}):
-            book.policies.report(judge.changes(uri, [at for touched, at in touches if touched == uri]))
+            freshness.policies.report(judge.changes(uri, [at for touched, at in touches if touched == uri]))
 
 
-def judge_silently(book: FreshnessState, now: datetime) -> None:
+def judge_silently(freshness: FreshnessState, now: datetime) -> None:
     """Judge all policies without reporting changes: a rebuilt ledger does not know what was reported before (8.17)."""
-    book.policies.take(now)
-    judge = _StateJudge(book, now)
-    for uri, record in book.policies.all().items():
+    freshness.policies.take(now)
+    judge = _StateJudge(freshness, now)
+    for uri, record in freshness.policies.all().items():
         judge.judge(uri, record, now)
 
 
 class _StateJudge:
     """Judges policies at instants up to a moment."""
 
-    def __init__(self, book: FreshnessState, until: datetime, since: datetime | None = None) -> None:
-        self._book = book
+    def __init__(self, freshness: FreshnessState, until: datetime, since: datetime | None = None) -> None:
+        self._freshness = freshness
         self._until = until
         self._since = since
         self._data_times: dict[datetime, DataTimes] = {}
 
     def changes(self, uri: str, touched: Sequence[datetime]) -> Iterator[PolicyChange]:
         """Yield the changes to report, at the instants of updates and in between."""
-        record = self._book.policies.find(uri)
+        record = self._freshness.policies.find(uri)
         if record is None:
             return
         # Reported states stay as they were: a late update changes the state from the last reported change on.
@@ -239,7 +245,7 @@ class _StateJudge:
         state = record.policy.judge(data_time, record.since, at)
         following = record.policy.next_change(data_time, record.since, at)
         found = replace(judged(record, state, at, data_time), next_change=following)
-        self._book.policies.save(uri, found)
+        self._freshness.policies.save(uri, found)
         return found
 
     def _next(self, record: PolicyRecord, ahead: Sequence[datetime]) -> datetime | None:
@@ -249,19 +255,19 @@ class _StateJudge:
 
     def _data_time(self, uri: str, record: PolicyRecord, at: datetime) -> DataTime | None:
         if at not in self._data_times:
-            self._data_times[at] = DataTimes(self._book, at)
-        return self._data_times[at].of_asset(uri, policy_inputs(self._book, record))
+            self._data_times[at] = DataTimes(self._freshness, at)
+        return self._data_times[at].of_asset(uri, policy_inputs(self._freshness, record))
 
     def _change(self, uri: str, record: PolicyRecord, at: datetime) -> PolicyChange:
-        maker = self._book.graph.maker(uri)
+        maker = self._freshness.graph.maker(uri)
         lag = record.policy.lag(record.data_time, record.since, at)
         causes = tuple(dict.fromkeys(self._causes(uri)))
         of = None if maker is None else maker.id
         return PolicyChange(uri, record.state, at, record.data_time, record.policy, lag, causes, of)
 
     def _causes(self, uri: str) -> Iterator[Cause]:
-        maker = self._book.graph.maker(uri)
+        maker = self._freshness.graph.maker(uri)
         if maker is not None:
-            greatest = self._book.updates.greatest_keys(uri, 1)
+            greatest = self._freshness.updates.greatest_keys(uri, 1)
             key = greatest[0] if greatest and maker.is_partitioned else None
-            yield from causes_of(self._book, maker, Item(uri, key))
+            yield from causes_of(self._freshness, maker, Item(uri, key))

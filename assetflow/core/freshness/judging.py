@@ -44,8 +44,8 @@ class Upcoming:
         verdicts: the verdicts of this pass so far; for other targets, the stored verdict counts.
     """
 
-    def __init__(self, book: FreshnessState, verdicts: Verdicts) -> None:
-        self._book = book
+    def __init__(self, freshness: FreshnessState, verdicts: Verdicts) -> None:
+        self._freshness = freshness
         self._verdicts = verdicts
         self._keys: dict[int, Keys] = {}
         self._expected: list[FlowNode] = []
@@ -61,19 +61,19 @@ class Upcoming:
         ones may come for ever.
         """
         for uri in node.inputs:
-            for maker in self._book.graph.makers(uri):
+            for maker in self._freshness.graph.makers(uri):
                 if maker.id == node.id:
                     continue
                 latest = self._first_made(node, maker, uri, since)
                 keys = (made for made, at in self._keys_of(maker).items() if at <= latest)
                 upcoming = [Target(maker.id, made) for made in keys if self._reads(node, key, uri, made)]
-                self._book.targets.load(upcoming)
+                self._freshness.targets.load(upcoming)
                 yield from (target for target in upcoming if not self._has_ended(target, since))
 
     def _first_made(self, node: FlowNode, maker: FlowNode, uri: str, since: Moment) -> datetime:
         """Return when a partitioned maker of a flow without partitions made its first key since a moment."""
         are_many = maker.is_partitioned and not node.is_partitioned
-        first = self._book.updates.first_of(uri, since) if are_many else None
+        first = self._freshness.updates.first_of(uri, since) if are_many else None
         return _LAST if first is None else first.recorded
 
     def _reads(self, node: FlowNode, key: str | None, uri: str, made: str | None) -> bool:
@@ -81,10 +81,10 @@ class Upcoming:
         if node.is_partitioned:
             belongs = mapped_keys(node, uri, made)
             return made is None if belongs is None else key in belongs
-        return reads_key(self._book, node, None, uri, made)
+        return reads_key(self._freshness, node, None, uri, made)
 
     def _has_ended(self, target: Target, since: Moment) -> bool:
-        ended = self._book.targets.find(target).ended
+        ended = self._freshness.targets.find(target).ended
         return ended is not None and ended >= since
 
     def _keys_of(self, node: FlowNode) -> Keys:
@@ -103,32 +103,32 @@ class Upcoming:
         """Read together the open runs, and what waits, of the expected consumers and of all above them."""
         found = reached([node, *self._expected], lambda each: () if each.id in self._keys else self._above(each))
         self._expected = []
-        self._book.runs.load(each.id for each in found)
-        self._book.targets.load_waiting(each.id for each in found if each.keeping is not None)
+        self._freshness.runs.load(each.id for each in found)
+        self._freshness.targets.load_waiting(each.id for each in found if each.keeping is not None)
 
     def _above(self, node: FlowNode) -> Iterator[FlowNode]:
         """Yield the makers whose upcoming runs will start a consumer."""
         if self._follows_data(node):
             for uri in sorted(node.starts):
-                yield from (maker for maker in self._book.graph.makers(uri) if maker.id != node.id)
+                yield from (maker for maker in self._freshness.graph.makers(uri) if maker.id != node.id)
 
     def _active(self, node: FlowNode) -> Iterator[tuple[str | None, datetime]]:
         """Yield the keys that run, wait, or are asked for in this pass or soon, each with the instant of that."""
-        yield from ((run.target.key, run.asked) for run in self._book.runs.of(node.id))
+        yield from ((run.target.key, run.asked) for run in self._freshness.runs.of(node.id))
         if node.keeping is not None:
             judged = self._verdicts.get(node.id, {})
             yield from ((key, _LAST) for key, verdict in judged.items() if verdict and verdict.name in ("run", "waits"))
-            upcoming = [(target.key, _LAST) for target in self._book.targets.waiting(node.id)]
+            upcoming = [(target.key, _LAST) for target in self._freshness.targets.waiting(node.id)]
             if node.is_partitioned:
-                upcoming += ((target.key, _FIRST) for target in self._book.targets.with_verdict("owed", node.id))
-                upcoming += ((key, _FIRST) for key in self._book.keys_set_aside(node.id))
+                upcoming += ((target.key, _FIRST) for target in self._freshness.targets.with_verdict("owed", node.id))
+                upcoming += ((key, _FIRST) for key in self._freshness.keys_set_aside(node.id))
             yield from (each for each in upcoming if each[0] not in judged)
 
     def _about_to_start(self, node: FlowNode) -> Iterator[tuple[str | None, datetime]]:
         """Yield the keys that an upcoming input will start, each with the instant from which that was clear."""
         if self._follows_data(node):
             for uri in sorted(node.starts):
-                for maker in self._book.graph.makers(uri):
+                for maker in self._freshness.graph.makers(uri):
                     for made, at in self._keys.get(maker.id, {}).items() if maker.id != node.id else ():
                         yield from ((key, at) for key in self._started_by(node, uri, made))
 
@@ -140,8 +140,8 @@ class Upcoming:
         if node.is_partitioned:
             belongs = mapped_keys(node, uri, made) or ()
         else:
-            belongs = (None,) if reads_key(self._book, node, None, uri, made) else ()
-        yield from (key for key in belongs if not self._book.backfills.has(Target(node.id, key)))
+            belongs = (None,) if reads_key(self._freshness, node, None, uri, made) else ()
+        yield from (key for key in belongs if not self._freshness.backfills.has(Target(node.id, key)))
 
 
 def _number(node: FlowNode) -> int:
@@ -160,13 +160,13 @@ class Judging:
         recorded: whether all is recorded that counts at this instant: a delay until now is over only then (9.6).
     """
 
-    def __init__(self, book: FreshnessState, pulls: Mapping[int, Pull], now: datetime, *, recorded: bool) -> None:
-        self._book = book
+    def __init__(self, freshness: FreshnessState, pulls: Mapping[int, Pull], now: datetime, *, recorded: bool) -> None:
+        self._freshness = freshness
         self._pulls = pulls
         self._now = now
         self._recorded = recorded
         self._verdicts: dict[int, dict[str | None, Verdict | None]] = {}
-        self._upcoming = Upcoming(book, self._verdicts)
+        self._upcoming = Upcoming(freshness, self._verdicts)
 
     def expect(self, nodes: Iterable[FlowNode]) -> None:
         """Read what concerns the makers of these consumers together."""
@@ -175,7 +175,7 @@ class Judging:
     def judge(self, node: FlowNode, key: str | None) -> Verdict | None:
         """Return the verdict on a target, or `None` if it is up to date and not demanded."""
         target = Target(node.id, key)
-        if self._book.runs.is_busy(target):
+        if self._freshness.runs.is_busy(target):
             verdict: Verdict | None = Verdict(target, "in_progress")
         elif node.is_lazy:
             verdict = self._judge_lazy(node, target)
@@ -185,10 +185,10 @@ class Judging:
         return verdict
 
     def _judge_eager(self, node: FlowNode, target: Target) -> Verdict | None:
-        causes = list(all_causes(self._book, node, target.key))
+        causes = list(all_causes(self._freshness, node, target.key))
         if not causes:
             return None
-        counting = [cause for cause in causes if counts(self._book, node, target.key, cause)]
+        counting = [cause for cause in causes if counts(self._freshness, node, target.key, cause)]
         if not counting:
             return Verdict(target, "ignored")
         because = tuple(dict.fromkeys(counting))
@@ -201,10 +201,10 @@ class Judging:
         tried = self._tried(node, target, because)
         if tried is not None or not self._is_target(target):
             return tried
-        return self._waits_or_runs(node, target, because, oldest_unread(self._book, node, target.key, counting))
+        return self._waits_or_runs(node, target, because, oldest_unread(self._freshness, node, target.key, counting))
 
     def _judge_lazy(self, node: FlowNode, target: Target) -> Verdict | None:
-        causes = list(all_causes(self._book, node, target.key))
+        causes = list(all_causes(self._freshness, node, target.key))
         pull = self._pulls.get(node.id)
         if pull is None:
             return Verdict(target, "not_needed") if causes else None
@@ -225,21 +225,21 @@ class Judging:
     def _held_back(self, node: FlowNode, target: Target) -> VerdictName | None:
         if node.is_idle:
             return "paused"
-        return "backfill" if self._book.backfills.has(target) else None
+        return "backfill" if self._freshness.backfills.has(target) else None
 
     def _outside_lookback(self, node: FlowNode, target: Target) -> VerdictName | None:
         lookback = None if node.keeping is None else node.keeping.lookback
         if lookback is None or target.key is None:
             return None
-        return None if target.key in self._book.readings.greatest(node.id, lookback) else "history"
+        return None if target.key in self._freshness.readings.greatest(node.id, lookback) else "history"
 
     def _missing(self, node: FlowNode, target: Target) -> tuple[Item, ...]:
-        return tuple(item for uri in node.inputs for item in missing_items(self._book, node, target.key, uri))
+        return tuple(item for uri in node.inputs for item in missing_items(self._freshness, node, target.key, uri))
 
     def _tried(self, node: FlowNode, target: Target, because: tuple[Cause, ...]) -> Verdict | None:
         """Return the verdict on inputs that were tried or waived before; `None` for others."""
-        record = self._book.targets.find(target)
-        if is_known(self._book, node, target.key, "tried"):
+        record = self._freshness.targets.find(target)
+        if is_known(self._freshness, node, target.key, "tried"):
             # A redeploy may have taken retries away since.
             if record.retry_at is None or node.keeping is None or record.failures > node.keeping.retries:
                 # Without inputs, a policy that is due again asks for another run (8.14).
@@ -247,13 +247,13 @@ class Judging:
                     return Verdict(target, "tried", because)
             elif not self._is_over(record.retry_at):
                 return Verdict(target, "retry", because, at=record.retry_at)
-        elif is_known(self._book, node, target.key, "waived"):
+        elif is_known(self._freshness, node, target.key, "waived"):
             return Verdict(target, "waived", because)
         return None
 
     def _is_target(self, target: Target) -> bool:
         """Return False if no input maps to a key: it is one of an own output that is read, or of an earlier mapper."""
-        return target.key is None or self._book.readings.has(target)
+        return target.key is None or self._freshness.readings.has(target)
 
     def _waits_or_runs(self, node: FlowNode, target: Target, because: tuple[Cause, ...], since: Moment) -> Verdict:
         waits_for = tuple(dict.fromkeys(self._upcoming.waits_for(node, target.key, since)))
@@ -263,13 +263,13 @@ class Judging:
         return moment <= self._now if self._recorded else moment < self._now
 
 
-def all_causes(book: FreshnessState, node: FlowNode, key: str | None) -> Iterator[Cause]:
+def all_causes(freshness: FreshnessState, node: FlowNode, key: str | None) -> Iterator[Cause]:
     """Yield why the outputs of a target are out of date."""
     for uri in sorted(node.outputs):
-        yield from causes_of(book, node, Item(uri, key))
+        yield from causes_of(freshness, node, Item(uri, key))
 
 
-def counts(book: FreshnessState, node: FlowNode, key: str | None, cause: Cause) -> bool:
+def counts(freshness: FreshnessState, node: FlowNode, key: str | None, cause: Cause) -> bool:
     """Return True if a cause may start a run (8.4)."""
     on = node.keeping.on if node.keeping is not None else ()
     if cause.kind == "missing":
@@ -277,38 +277,40 @@ def counts(book: FreshnessState, node: FlowNode, key: str | None, cause: Cause) 
     if cause.kind == "code" or (cause.kind == "dependency" and cause.uri not in node.inputs):
         return "code" in on
     if cause.kind == "dependency":
-        found = (starts_runs(node, item) for item in items_read(book, node, key, cause.uri))
+        found = (starts_runs(node, item) for item in items_read(freshness, node, key, cause.uri))
         return "data" in on and cause.uri in node.starts and (not node.is_partitioned or any(found))
     return "data" in on and starts_runs(node, Item(cause.uri, cause.key))
 
 
-def is_out_of_date(book: FreshnessState, node: FlowNode, key: str | None) -> bool:
+def is_out_of_date(freshness: FreshnessState, node: FlowNode, key: str | None) -> bool:
     """Return True if a cause counts, and the inputs were neither tried nor waived (8.8)."""
-    return has_counting_cause(book, node, key) and not (
-        is_known(book, node, key, "tried") or is_known(book, node, key, "waived")
+    return has_counting_cause(freshness, node, key) and not (
+        is_known(freshness, node, key, "tried") or is_known(freshness, node, key, "waived")
     )
 
 
-def has_counting_cause(book: FreshnessState, node: FlowNode, key: str | None) -> bool:
+def has_counting_cause(freshness: FreshnessState, node: FlowNode, key: str | None) -> bool:
     """Return True if an output of a target is out of date because of something that may start a run."""
-    return any(counts(book, node, key, cause) for cause in all_causes(book, node, key))
+    return any(counts(freshness, node, key, cause) for cause in all_causes(freshness, node, key))
 
 
-def is_known(book: FreshnessState, node: FlowNode, key: str | None, what: Literal["tried", "waived"]) -> bool:
+def is_known(freshness: FreshnessState, node: FlowNode, key: str | None, what: Literal["tried", "waived"]) -> bool:
     """Return True if a target would try the inputs that it tried last, or that were waived."""
-    record = book.targets.find(Target(node.id, key))
+    record = freshness.targets.find(Target(node.id, key))
     inputs = record.tried if what == "tried" else record.waived
-    return inputs is not None and is_same(book, node, key, inputs)
+    return inputs is not None and is_same(freshness, node, key, inputs)
 
 
-def oldest_unread(book: FreshnessState, node: FlowNode, key: str | None, causes: list[Cause]) -> Moment:
+def oldest_unread(freshness: FreshnessState, node: FlowNode, key: str | None, causes: list[Cause]) -> Moment:
     """Return when the oldest cause that counts arose: for a flow that became an Eager one, not before it did."""
-    flow = book.flow_record(node.id)
+    flow = freshness.flow_record(node.id)
     assert flow is not None, "a flow that is judged was deployed"
-    return max(flow.kept, min(moment for cause in causes for moment in _since(book, node, flow, key, cause)))
+    return max(flow.kept, min(moment for cause in causes for moment in _since(freshness, node, flow, key, cause)))
 
 
-def _since(book: FreshnessState, node: FlowNode, flow: FlowRecord, key: str | None, cause: Cause) -> Iterator[Moment]:
+def _since(
+    freshness: FreshnessState, node: FlowNode, flow: FlowRecord, key: str | None, cause: Cause
+) -> Iterator[Moment]:
     if cause.kind == "missing":
         yield flow.outputs[cause.uri]
     elif cause.kind == "code":
@@ -317,15 +319,15 @@ def _since(book: FreshnessState, node: FlowNode, flow: FlowRecord, key: str | No
         yield flow.reads
     else:
         for uri in node.outputs:
-            yield from _unread_since(book, node, Item(uri, key), Item(cause.uri, cause.key))
+            yield from _unread_since(freshness, node, Item(uri, key), Item(cause.uri, cause.key))
 
 
-def _unread_since(book: FreshnessState, node: FlowNode, output: Item, item: Item) -> Iterator[Moment]:
+def _unread_since(freshness: FreshnessState, node: FlowNode, output: Item, item: Item) -> Iterator[Moment]:
     """Yield, per item, when the first version that the output has not read was recorded."""
-    base = base_of(book, node, output)
+    base = base_of(freshness, node, output)
     if base is None or item.uri not in base.reads:
         return
-    read = book.updates.as_of(item, base.reads[item.uri])
-    first = book.updates.first(item) if read is None else book.updates.version_run(read).ended
+    read = freshness.updates.as_of(item, base.reads[item.uri])
+    first = freshness.updates.first(item) if read is None else freshness.updates.version_run(read).ended
     if first is not None:
         yield first.moment

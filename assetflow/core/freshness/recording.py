@@ -39,7 +39,7 @@ from assetflow.errors import InvalidCall
 
 
 def begin_run(
-    book: FreshnessState,
+    freshness: FreshnessState,
     node: FlowNode,
     key: str | None,
     run_id: UUID,
@@ -55,46 +55,46 @@ def begin_run(
         place: the place in the ledger up to which it reads; `None` for the newest one.
         predecessor: the decision before it for this target.
     """
-    now = inputs_now(book, node)
+    now = inputs_now(freshness, node)
     tried = now if place is None else replace(now, sequence=place)
     pins = {output: dict.fromkeys(depends, tried.sequence) for output, depends in node.outputs.items()}
     run = Run(run_id, Target(node.id, key), kind, asked, asked, tried, pins, predecessor)
-    book.runs.begin(run)
-    book.agenda.add(run.target)
+    freshness.runs.begin(run)
+    freshness.agenda.add(run.target)
     return run
 
 
-def retry_run(book: FreshnessState, node: FlowNode, run: Run, at: datetime, place: int) -> None:
+def retry_run(freshness: FreshnessState, node: FlowNode, run: Run, at: datetime, place: int) -> None:
     """Remember that an ended run is retried: it runs as if it were asked for now, and its failure is undone (4.7).
 
     Parameters:
         at: when it left its final state.
         place: the place in the ledger up to which it reads.
     """
-    begin_run(book, node, run.target.key, run.id, run.kind, at, place=place, predecessor=run.predecessor)
-    record = book.targets.find(run.target)
+    begin_run(freshness, node, run.target.key, run.id, run.kind, at, place=place, predecessor=run.predecessor)
+    record = freshness.targets.find(run.target)
     if record.failures and record.tried == run.tried:
-        book.targets.save(run.target, replace(record, failures=record.failures - 1, retry_at=None))
-    note_retry(book, run, at)
+        freshness.targets.save(run.target, replace(record, failures=record.failures - 1, retry_at=None))
+    note_retry(freshness, run, at)
 
 
-def start_run(book: FreshnessState, node: FlowNode, run: Run, at: datetime, place: int) -> None:
+def start_run(freshness: FreshnessState, node: FlowNode, run: Run, at: datetime, place: int) -> None:
     """Remember when a run started that was asked for earlier: it reads what is in the ledger at its start.
 
     Parameters:
         place: the place in the ledger up to which it reads.
     """
-    flow = book.flow_record(node.id)
+    flow = freshness.flow_record(node.id)
     # What was deployed after the start was not run.
     is_current = flow is not None and max(flow.code.at, flow.reads.at) <= at
-    tried = replace(inputs_now(book, node) if is_current else run.tried, sequence=place)
-    begun = book.runs.began(run, at, tried)
-    for update in _made_before_start_was_heard(book, node, run):
-        correct_tried(book, begun, update.item.uri, update.pins or {}, update.code_version)
+    tried = replace(inputs_now(freshness, node) if is_current else run.tried, sequence=place)
+    begun = freshness.runs.began(run, at, tried)
+    for update in _made_before_start_was_heard(freshness, node, run):
+        correct_tried(freshness, begun, update.item.uri, update.pins or {}, update.code_version)
 
 
 def correct_tried(
-    book: FreshnessState, run: Run, output: str, read: Mapping[str, int], code_version: str | None
+    freshness: FreshnessState, run: Run, output: str, read: Mapping[str, int], code_version: str | None
 ) -> None:
     """Reduce what an open run has tried to what an update says it has read (8.6).
 
@@ -104,30 +104,38 @@ def correct_tried(
         read: what the task pinned, as places in the ledger.
         code_version: what the task ran. A run that was asked for before a deploy may run the code of before.
     """
-    node, flow = book.graph.find(run.target.consumer), book.flow_record(run.target.consumer)
-    known = next((each for each in book.runs.of(run.target.consumer) if each.id == run.id), None)
+    node, flow = freshness.graph.find(run.target.consumer), freshness.flow_record(run.target.consumer)
+    known = next((each for each in freshness.runs.of(run.target.consumer) if each.id == run.id), None)
     if node is None or flow is None or known is None:
         return
     key, tried = run.target.key, known.tried
     for uri, place in read.items():
-        if uri in node.starts and place < tried.sequence and is_changed(book, node, key, uri, place, tried.sequence):
+        if (
+            uri in node.starts
+            and place < tried.sequence
+            and is_changed(freshness, node, key, uri, place, tried.sequence)
+        ):
             tried = replace(tried, sequence=place)
     if run.asked < flow.code.at and tried.code_versions.get(output) != code_version:
         tried = replace(tried, code_versions={**tried.code_versions, output: code_version})
     if tried != known.tried:
-        book.runs.begin(replace(known, tried=tried))
+        freshness.runs.begin(replace(known, tried=tried))
 
 
-def _made_before_start_was_heard(book: FreshnessState, node: FlowNode, run: Run) -> Iterator[ItemUpdate]:
+def _made_before_start_was_heard(freshness: FreshnessState, node: FlowNode, run: Run) -> Iterator[ItemUpdate]:
     """Yield the updates and confirmations of a run that were recorded while its start was unknown."""
     for uri in node.outputs:
-        newest = book.updates.newest(Item(uri, run.target.key)) if node.is_partitioned else book.updates.newest_of(uri)
+        newest = (
+            freshness.updates.newest(Item(uri, run.target.key))
+            if node.is_partitioned
+            else freshness.updates.newest_of(uri)
+        )
         if newest is not None and (newest.consumer, newest.started) == (node.id, run.began):
             yield newest
 
 
 def adopt_run(
-    book: FreshnessState,
+    freshness: FreshnessState,
     node: FlowNode,
     target: Target,
     run_id: UUID,
@@ -143,36 +151,40 @@ def adopt_run(
         tried: what it reads, as places in this ledger.
     """
     pins = {output: dict.fromkeys(depends, tried.sequence) for output, depends in node.outputs.items()}
-    book.runs.begin(Run(run_id, target, kind, asked, began, tried, pins))
-    book.targets.save(target, replace(book.targets.find(target), decision=run_id))
-    book.agenda.add(target)
+    freshness.runs.begin(Run(run_id, target, kind, asked, began, tried, pins))
+    freshness.targets.save(target, replace(freshness.targets.find(target), decision=run_id))
+    freshness.agenda.add(target)
 
 
-def end_run(book: FreshnessState, run: Run, state: RunState, now: datetime) -> None:
+def end_run(freshness: FreshnessState, run: Run, state: RunState, now: datetime) -> None:
     """Remember that a run ended: what it tried, and when that is repeated if it failed."""
-    book.runs.end(run, state, now)
-    note_end(book, run, state, now)
-    node = book.graph.find(run.target.consumer)
+    freshness.runs.end(run, state, now)
+    note_end(freshness, run, state, now)
+    node = freshness.graph.find(run.target.consumer)
     if node is None:
         return
-    record = book.targets.find(run.target)
+    record = freshness.targets.find(run.target)
     if state == "completed":
         after = replace(record, failures=0, retry_at=None)
-        _note(book, node, failed=None, good=run.began)
+        _note(freshness, node, failed=None, good=run.began)
     else:
-        after = _after_failure(book, node, run, record, now)
-    book.targets.save(run.target, replace(after, tried=run.tried, waived=None, ended=book.moment(now)))
-    book.agenda.add(run.target)
+        after = _after_failure(freshness, node, run, record, now)
+    freshness.targets.save(run.target, replace(after, tried=run.tried, waived=None, ended=freshness.moment(now)))
+    freshness.agenda.add(run.target)
 
 
-def _after_failure(book: FreshnessState, node: FlowNode, run: Run, record: TargetRecord, now: datetime) -> TargetRecord:
+def _after_failure(
+    freshness: FreshnessState, node: FlowNode, run: Run, record: TargetRecord, now: datetime
+) -> TargetRecord:
     before = record.tried
-    repeats = before is not None and record.failures > 0 and are_same(book, node, run.target.key, before, run.tried)
+    repeats = (
+        before is not None and record.failures > 0 and are_same(freshness, node, run.target.key, before, run.tried)
+    )
     failures = record.failures + 1 if repeats else 1
     keeping = node.keeping
     again = keeping is not None and failures <= keeping.retries
     if not again and keeping is not None:
-        _note(book, node, failed=run.began)
+        _note(freshness, node, failed=run.began)
     return replace(
         record,
         failures=failures,
@@ -180,18 +192,18 @@ def _after_failure(book: FreshnessState, node: FlowNode, run: Run, record: Targe
     )
 
 
-def forget_failure(book: FreshnessState, node: FlowNode) -> None:
+def forget_failure(freshness: FreshnessState, node: FlowNode) -> None:
     """Forget that a run of a flow failed for good: its next one need not wait for a period (8.14)."""
-    _note(book, node, failed=None)
+    _note(freshness, node, failed=None)
 
 
-def _note(book: FreshnessState, node: FlowNode, **changes: datetime | None) -> None:
-    flow = book.flow_record(node.id)
+def _note(freshness: FreshnessState, node: FlowNode, **changes: datetime | None) -> None:
+    flow = freshness.flow_record(node.id)
     if flow is not None:
-        book.save_flow(node.id, replace(flow, **changes))
+        freshness.save_flow(node.id, replace(flow, **changes))
 
 
-def check_retry(book: FreshnessState, consumer: Consumer, key: str | None) -> FlowNode:
+def check_retry(freshness: FreshnessState, consumer: Consumer, key: str | None) -> FlowNode:
     """Return the flow of which targets are to be tried again.
 
     Parameters:
@@ -200,7 +212,7 @@ def check_retry(book: FreshnessState, consumer: Consumer, key: str | None) -> Fl
     Raises:
         InvalidCall: the consumer tries nothing of itself, or has no such target. `where` is `consumer` or `key`.
     """
-    node = book.graph.find(consumer.id)
+    node = freshness.graph.find(consumer.id)
     if node is None or node.keeping is None:
         raise InvalidCall(
             f"the schedule of {consumer.name} is not Eager, OnMissing or Lazy, so it waives and repeats nothing",
@@ -210,7 +222,7 @@ def check_retry(book: FreshnessState, consumer: Consumer, key: str | None) -> Fl
         )
     if key is not None and not node.is_partitioned:
         raise InvalidCall(f"{consumer.name} is not partitioned", where="key", rule="8.7", fix="Leave the key out")
-    if key is not None and not book.readings.has(Target(node.id, key)):
+    if key is not None and not freshness.readings.has(Target(node.id, key)):
         raise InvalidCall(
             f"{consumer.name} has no key {key!r}",
             where="key",
@@ -220,18 +232,18 @@ def check_retry(book: FreshnessState, consumer: Consumer, key: str | None) -> Fl
     return node
 
 
-def retry(book: FreshnessState, node: FlowNode, key: str | None, now: datetime) -> None:
+def retry(freshness: FreshnessState, node: FlowNode, key: str | None, now: datetime) -> None:
     """Forget what was tried and waived, of one target or of all, and that a run failed for good (8.7)."""
-    keys = all_keys(book, node) if key is None else [key]
-    read_ahead(book, node, keys)
+    keys = all_keys(freshness, node) if key is None else [key]
+    read_ahead(freshness, node, keys)
     for target in (Target(node.id, each) for each in keys):
-        record = book.targets.find(target)
-        book.targets.save(target, replace(record, tried=None, waived=None, failures=0, retry_at=None))
-    forget_failure(book, node)
+        record = freshness.targets.find(target)
+        freshness.targets.save(target, replace(record, tried=None, waived=None, failures=0, retry_at=None))
+    forget_failure(freshness, node)
     if key is None:
-        touch_flow(book, node, now)
+        touch_flow(freshness, node, now)
     else:
-        book.agenda.add(Target(node.id, key))
+        freshness.agenda.add(Target(node.id, key))
 
 
 @dataclass(frozen=True)
@@ -265,7 +277,7 @@ class Made:
         )
 
 
-def made_of(book: FreshnessState, event: AssetEvent) -> Made | None:
+def made_of(freshness: FreshnessState, event: AssetEvent) -> Made | None:
     """Return how an event was made; `None` for an update from outside.
 
     Inputs that its task did not pin were read when the run was asked for; without a known run, nobody knows when.
@@ -273,12 +285,12 @@ def made_of(book: FreshnessState, event: AssetEvent) -> Made | None:
     flow_run = event.origin.flow_run
     if flow_run is None or flow_run.deployment_id is None:
         return None
-    node = book.graph.of_deployment(flow_run.deployment_id)
+    node = freshness.graph.of_deployment(flow_run.deployment_id)
     if node is None:
         return None
     depends = node.outputs.get(event.uri, frozenset())
     pinned = {uri: pin for uri, pin in event.inputs.items() if uri in depends}
-    run = book.runs.of_flow_run(node.id, flow_run.id)
+    run = freshness.runs.of_flow_run(node.id, flow_run.id)
     if run is None:
         started = event.started or event.occurred
         return Made(node.id, pinned or None, event.code_version, started, mappers=node.mappers)
@@ -286,17 +298,17 @@ def made_of(book: FreshnessState, event: AssetEvent) -> Made | None:
     return Made(node.id, pins, event.code_version, event.started or run.began, run, run.tried.reads)
 
 
-def with_data_version(book: FreshnessState, event: AssetEvent, made: Made | None) -> AssetEvent:
+def with_data_version(freshness: FreshnessState, event: AssetEvent, made: Made | None) -> AssetEvent:
     """Return an event with its data version: the given one, a hash of what it was made from, or a unique one."""
     if event.data_version is not None:
         return event
     version = None
     if made is not None and made.consumer is not None and made.code_version is not None:
-        version = _hash(book, book.graph.find(made.consumer), event, made)
+        version = _hash(freshness, freshness.graph.find(made.consumer), event, made)
     return replace(event, data_version=version or str(event.id))
 
 
-def record_update(book: FreshnessState, event: AssetEvent, made: Made | None) -> None:
+def record_update(freshness: FreshnessState, event: AssetEvent, made: Made | None) -> None:
     """Remember an event that was appended to the ledger, and put what it concerns on the agenda."""
     assert event.sequence is not None
     assert event.recorded is not None
@@ -304,55 +316,55 @@ def record_update(book: FreshnessState, event: AssetEvent, made: Made | None) ->
     update = ItemUpdate(item, event.sequence, event.id, event.data_version or str(event.id), event.recorded)
     if made is not None:
         update = made.on(update)
-        _correct_run(book, item, made)
+        _correct_run(freshness, item, made)
     elif event.inputs:
         update = replace(update, pins=event.inputs, code_version=event.code_version)
-    touch_item(book, item, is_new=book.updates.add(update))
-    book.agenda.instants[event.recorded] = None
+    touch_item(freshness, item, is_new=freshness.updates.add(update))
+    freshness.agenda.instants[event.recorded] = None
 
 
-def confirm(book: FreshnessState, item: Item, confirmation: UUID, made: Made, now: datetime) -> None:
+def confirm(freshness: FreshnessState, item: Item, confirmation: UUID, made: Made, now: datetime) -> None:
     """Confirm that an output is up to date, made from what its task read; what was never made stays missing.
 
     A confirmation that is delivered after a later update says nothing of it.
     """
-    _correct_run(book, item, made)
-    node = None if made.consumer is None else book.graph.find(made.consumer)
-    newest = book.updates.newest(item) if node is None else newest_made(book, node, item)
+    _correct_run(freshness, item, made)
+    node = None if made.consumer is None else freshness.graph.find(made.consumer)
+    newest = freshness.updates.newest(item) if node is None else newest_made(freshness, node, item)
     if newest is not None and newest.recorded <= now and newest.event != confirmation:
-        again = replace(newest, sequence=book.place(), event=confirmation, recorded=now, confirms=True)
-        book.updates.add(made.on(again))
-        touch_item(book, newest.item, is_new=False)
+        again = replace(newest, sequence=freshness.place(), event=confirmation, recorded=now, confirms=True)
+        freshness.updates.add(made.on(again))
+        touch_item(freshness, newest.item, is_new=False)
 
 
-def see(book: FreshnessState, item: Item, version: str | None, observation: UUID, at: datetime) -> None:
+def see(freshness: FreshnessState, item: Item, version: str | None, observation: UUID, at: datetime) -> None:
     """Remember that an observation saw the newest version of an item. It may be heard of late, or once more.
 
     Parameters:
         observation: the id of its event.
     """
-    newest = book.updates.newest(item)
+    newest = freshness.updates.newest(item)
     if newest is None or newest.data_version != version or (at < newest.recorded and newest.event != observation):
         return
-    seen = book.updates.seen(newest)
+    seen = freshness.updates.seen(newest)
     if seen is None or seen < at:
-        book.updates.see(newest, at)
-        book.agenda.assets[item.uri] = None
+        freshness.updates.see(newest, at)
+        freshness.agenda.assets[item.uri] = None
 
 
-def _correct_run(book: FreshnessState, output: Item, made: Made) -> None:
+def _correct_run(freshness: FreshnessState, output: Item, made: Made) -> None:
     if made.run is not None:
-        correct_tried(book, made.run, output.uri, made.pins or {}, made.code_version)
+        correct_tried(freshness, made.run, output.uri, made.pins or {}, made.code_version)
 
 
-def _hash(book: FreshnessState, node: FlowNode | None, event: AssetEvent, made: Made) -> str | None:
+def _hash(freshness: FreshnessState, node: FlowNode | None, event: AssetEvent, made: Made) -> str | None:
     """Return a hash of the code version and the versions that were read; `None` if nothing was."""
     if node is None:
         return None
     read: list[tuple[str, str, str]] = []
     for uri, pin in (made.pins or {}).items():
-        for item in items_then(book, node, (made.mappers or {}).get(uri), event.partition_key, uri, pin):
-            update = book.updates.as_of(item, pin)
+        for item in items_then(freshness, node, (made.mappers or {}).get(uri), event.partition_key, uri, pin):
+            update = freshness.updates.as_of(item, pin)
             if update is not None:
                 read.append((item.uri, item.key or "", update.data_version))
     if not read:

@@ -21,7 +21,7 @@ _ALL: frozenset[VerdictName] = frozenset(get_args(VerdictName))
 
 
 def count_states(
-    book: FreshnessState, node: FlowNode, uri: str, state_of: Callable[[Item], ItemState]
+    freshness: FreshnessState, node: FlowNode, uri: str, state_of: Callable[[Item], ItemState]
 ) -> Counter[ItemState]:
     """Return how many items of an output with keys are missing, stale and fresh.
 
@@ -30,62 +30,62 @@ def count_states(
         state_of: returns the state of one item.
     """
     if not (node.is_partitioned and node.is_eager):
-        items = [Item(uri, key) for key in _keys(book, node, uri)]
-        book.updates.load(items)
+        items = [Item(uri, key) for key in _keys(freshness, node, uri)]
+        freshness.updates.load(items)
         return Counter[ItemState](map(state_of, items))
-    shared = list(_shared(book, node, uri))
+    shared = list(_shared(freshness, node, uri))
     unsure = _ALL if len(node.outputs) > 1 else _OPEN_OR_SHARED if shared else _OPEN
-    touched = {each: book.targets.find(each).verdict for each in _touched(book, node)}
-    looked = Counter(state_of(Item(uri, each.key)) for each in {*_said(book, node, unsure), *touched})
-    said = Counter(book.targets.verdicts(node.id, book.readings.has)) - Counter(touched.values())
+    touched = {each: freshness.targets.find(each).verdict for each in _touched(freshness, node)}
+    looked = Counter(state_of(Item(uri, each.key)) for each in {*_said(freshness, node, unsure), *touched})
+    said = Counter(freshness.targets.verdicts(node.id, freshness.readings.has)) - Counter(touched.values())
     out_of_date = sum(number for name, number in said.items() if name not in unsure)
-    made = book.updates.count_keys(uri)
-    missing = book.readings.count(node.id) - made
+    made = freshness.updates.count_keys(uri)
+    missing = freshness.readings.count(node.id) - made
     stale = out_of_date - (missing - looked["missing"]) + looked["stale"]
-    stale += _behind(book, node, uri, shared) if shared else 0
+    stale += _behind(freshness, node, uri, shared) if shared else 0
     counted: dict[ItemState, int] = {"missing": missing, "stale": stale, "fresh": made - stale}
     return +Counter(counted)
 
 
-def _keys(book: FreshnessState, node: FlowNode, uri: str) -> Collection[str]:
-    targets = book.readings.targets(node.id) if node.is_partitioned else ()
-    return dict.fromkeys([*book.updates.keys(uri), *targets])
+def _keys(freshness: FreshnessState, node: FlowNode, uri: str) -> Collection[str]:
+    targets = freshness.readings.targets(node.id) if node.is_partitioned else ()
+    return dict.fromkeys([*freshness.updates.keys(uri), *targets])
 
 
-def _said(book: FreshnessState, node: FlowNode, names: Collection[VerdictName]) -> Iterator[Target]:
-    found = (target for name in sorted(names) for target in book.targets.with_verdict(name, node.id))
-    return filter(book.readings.has, found)
+def _said(freshness: FreshnessState, node: FlowNode, names: Collection[VerdictName]) -> Iterator[Target]:
+    found = (target for name in sorted(names) for target in freshness.targets.with_verdict(name, node.id))
+    return filter(freshness.readings.has, found)
 
 
-def _touched(book: FreshnessState, node: FlowNode) -> Iterator[Target]:
-    return (each for each in book.agenda.targets if each.consumer == node.id and book.readings.has(each))
+def _touched(freshness: FreshnessState, node: FlowNode) -> Iterator[Target]:
+    return (each for each in freshness.agenda.targets if each.consumer == node.id and freshness.readings.has(each))
 
 
-def _shared(book: FreshnessState, node: FlowNode, uri: str) -> Iterator[ItemUpdate]:
+def _shared(freshness: FreshnessState, node: FlowNode, uri: str) -> Iterator[ItemUpdate]:
     """Yield the newest updates of the items that every target reads."""
     for each in sorted(node.outputs[uri]):
-        for item in items_read(book, node, None, each):
-            newest = book.updates.newest(item)
+        for item in items_read(freshness, node, None, each):
+            newest = freshness.updates.newest(item)
             if newest is not None:
                 yield newest
 
 
-def _behind(book: FreshnessState, node: FlowNode, uri: str, shared: list[ItemUpdate]) -> int:
+def _behind(freshness: FreshnessState, node: FlowNode, uri: str, shared: list[ItemUpdate]) -> int:
     """Return how many items are stale only because of items that every target reads."""
-    looked_at = {*_said(book, node, _ALL), *_touched(book, node)}
-    items = [Item(uri, key) for key in book.updates.keys(uri) if Target(node.id, key) not in looked_at]
-    book.updates.load(items)
+    looked_at = {*_said(freshness, node, _ALL), *_touched(freshness, node)}
+    items = [Item(uri, key) for key in freshness.updates.keys(uri) if Target(node.id, key) not in looked_at]
+    freshness.updates.load(items)
     newest_first = sorted(shared, key=lambda update: -update.sequence)
-    return sum(_is_behind(book, node, item, newest_first) for item in items)
+    return sum(_is_behind(freshness, node, item, newest_first) for item in items)
 
 
-def _is_behind(book: FreshnessState, node: FlowNode, item: Item, newest_first: list[ItemUpdate]) -> bool:
-    base = base_of(book, node, item)
+def _is_behind(freshness: FreshnessState, node: FlowNode, item: Item, newest_first: list[ItemUpdate]) -> bool:
+    base = base_of(freshness, node, item)
     for update in newest_first if base is not None else ():
         assert base is not None
         after = base.reads.get(update.item.uri)
         if after is not None and update.sequence > after:
-            read = book.updates.as_of(update.item, after)
+            read = freshness.updates.as_of(update.item, after)
             if read is None or read.data_version != update.data_version:
                 return True
     return False
@@ -118,8 +118,8 @@ class Statuses:
         most: how many causes of an item to find; all by default.
     """
 
-    def __init__(self, book: FreshnessState, most: int | None = None) -> None:
-        self._book = book
+    def __init__(self, freshness: FreshnessState, most: int | None = None) -> None:
+        self._freshness = freshness
         self._most = most
         self._fresh: dict[Item, bool] = {}
         self._counted: dict[str, Counter[ItemState]] = {}
@@ -128,74 +128,74 @@ class Statuses:
 
     def of(self, item: Item) -> ItemStatus:
         """Return the status of an item."""
-        maker = self._book.graph.maker(item.uri)
+        maker = self._freshness.graph.maker(item.uri)
         if maker is None:
-            is_there = self._book.updates.has_items(item.uri)
+            is_there = self._freshness.updates.has_items(item.uri)
             return ItemStatus("source" if is_there else "unknown")
-        causes = tuple(islice(causes_of(self._book, maker, item), self._most))
+        causes = tuple(islice(causes_of(self._freshness, maker, item), self._most))
         self._fresh[item] = not causes
         return ItemStatus(_state(causes), causes, self._is_outdated(item))
 
     def counts(self, uri: str) -> ItemCounts | None:
         """Return how many items of an asset with keys are in which state; `None` for any other asset."""
-        maker = self._book.graph.maker(uri)
+        maker = self._freshness.graph.maker(uri)
         if maker is None or not self._has_keys(maker, uri):
             return None
         states = self._states(maker, uri)
         return ItemCounts(states, states["fresh"] < states.total() or self._is_any_outdated(maker, uri))
 
     def _has_keys(self, maker: FlowNode, uri: str) -> bool:
-        return maker.is_partitioned or self._book.updates.count_keys(uri) > 0
+        return maker.is_partitioned or self._freshness.updates.count_keys(uri) > 0
 
     def _states(self, maker: FlowNode, uri: str) -> Counter[ItemState]:
         if uri not in self._counted:
-            self._counted[uri] = count_states(self._book, maker, uri, self._state)
+            self._counted[uri] = count_states(self._freshness, maker, uri, self._state)
         return self._counted[uri]
 
     def _state(self, item: Item) -> ItemState:
-        if self._book.updates.newest(item) is None:
+        if self._freshness.updates.newest(item) is None:
             return "missing"
         return "fresh" if self._is_fresh(item) else "stale"
 
     def _is_fresh(self, item: Item) -> bool:
         if item not in self._fresh:
-            maker = self._book.graph.maker(item.uri)
-            self._fresh[item] = maker is None or next(causes_of(self._book, maker, item), None) is None
+            maker = self._freshness.graph.maker(item.uri)
+            self._fresh[item] = maker is None or next(causes_of(self._freshness, maker, item), None) is None
         return self._fresh[item]
 
     def _is_any_outdated(self, maker: FlowNode, uri: str) -> bool:
         """Return True if an item of an asset is outdated of which every item is fresh."""
         if all(map(self._is_current, maker.outputs[uri])):
             return False
-        return any(self._is_outdated(Item(uri, key)) for key in reversed(self._book.updates.keys(uri)))
+        return any(self._is_outdated(Item(uri, key)) for key in reversed(self._freshness.updates.keys(uri)))
 
     def _is_outdated(self, item: Item) -> bool:
         """Return True if an item or one above is not fresh."""
         return reaches(item, lambda each: not self._is_fresh(each), self._above, self._outdated)
 
     def _above(self, item: Item) -> Iterator[Item]:
-        maker = self._book.graph.maker(item.uri)
+        maker = self._freshness.graph.maker(item.uri)
         if maker is not None:
             for uri in sorted(maker.outputs[item.uri]):
                 if not self._is_current(uri):
-                    yield from items_read(self._book, maker, target_key_of(maker, item.key), uri)
+                    yield from items_read(self._freshness, maker, target_key_of(maker, item.key), uri)
 
     def _is_current(self, uri: str) -> bool:
         """Return True if no item of an asset, nor of any above, is stale: then nothing that reads it is outdated."""
         return not reaches(uri, self._has_stale, self._assets_above, self._behind)
 
     def _assets_above(self, uri: str) -> Iterable[str]:
-        maker = self._book.graph.maker(uri)
+        maker = self._freshness.graph.maker(uri)
         return () if maker is None else maker.outputs[uri]
 
     def _has_stale(self, uri: str) -> bool:
-        maker = self._book.graph.maker(uri)
+        maker = self._freshness.graph.maker(uri)
         if maker is None:
             return False
         if self._has_keys(maker, uri) and self._states(maker, uri)["stale"]:
             return True
         whole = Item(uri)
-        return self._book.updates.newest(whole) is not None and not self._is_fresh(whole)
+        return self._freshness.updates.newest(whole) is not None and not self._is_fresh(whole)
 
 
 def reaches(start: T, is_wanted: Callable[[T], bool], above: Callable[[T], Iterable[T]], known: dict[T, bool]) -> bool:
@@ -221,14 +221,14 @@ def reaches(start: T, is_wanted: Callable[[T], bool], above: Callable[[T], Itera
     return False
 
 
-def status_of(book: FreshnessState, item: Item) -> ItemStatus:
+def status_of(freshness: FreshnessState, item: Item) -> ItemStatus:
     """Return the status of an item."""
-    return Statuses(book).of(item)
+    return Statuses(freshness).of(item)
 
 
-def counts_of(book: FreshnessState, uri: str) -> ItemCounts | None:
+def counts_of(freshness: FreshnessState, uri: str) -> ItemCounts | None:
     """Return how many items of an asset with keys are in which state; `None` for any other asset."""
-    return Statuses(book).counts(uri)
+    return Statuses(freshness).counts(uri)
 
 
 def _state(causes: tuple[Cause, ...]) -> ItemState:

@@ -53,10 +53,14 @@ def begin_other_run(state: State, target: Target, run: UUID, kind: RunKind, aske
         asked: when it was created or was due. It reads what is there later, but clocks differ, and what it has not read
             must not count as tried: in doubt the earlier.
     """
-    book = state.freshness
-    node = book.graph.find(target.consumer)
-    if node is not None and (target.key is not None) == node.is_partitioned and any(map(book.concerns, node.outputs)):
-        begin_run(book, node, target.key, run, kind, asked, place=_place_before_news(state, node.inputs, asked))
+    freshness = state.freshness
+    node = freshness.graph.find(target.consumer)
+    if (
+        node is not None
+        and (target.key is not None) == node.is_partitioned
+        and any(map(freshness.concerns, node.outputs))
+    ):
+        begin_run(freshness, node, target.key, run, kind, asked, place=_place_before_news(state, node.inputs, asked))
 
 
 def start_kept_run(state: State, consumer: int, run: UUID, started: datetime, now: datetime) -> None:
@@ -154,11 +158,11 @@ def look_at_all(state: State, now: datetime) -> None:
 
 def _begin_runs(state: State, decided: Iterable[Decision], now: datetime) -> None:
     """Remember the runs of flows that make what is compared."""
-    book = state.freshness
+    freshness = state.freshness
     for each in decided:
-        node = book.graph.find(each.consumer)
-        if node is not None and each.kind in ("asset", "backfill") and any(map(book.concerns, node.outputs)):
-            begin_run(book, node, each.target_key, each.id, each.kind, now)
+        node = freshness.graph.find(each.consumer)
+        if node is not None and each.kind in ("asset", "backfill") and any(map(freshness.concerns, node.outputs)):
+            begin_run(freshness, node, each.target_key, each.id, each.kind, now)
 
 
 # Updates from before an observation may be heard of a little later.
@@ -189,20 +193,20 @@ def observed_updates(state: State, recording: Recording, instant: datetime) -> I
 
 def remember(state: State, recording: Recording, instant: datetime) -> None:
     """Remember what a recording confirmed, and which versions it observed, of the assets that are compared."""
-    book = state.freshness
-    seen = [event for event in recording.observed if book.concerns(event.uri) and not state.is_made(event.uri)]
+    freshness = state.freshness
+    seen = [event for event in recording.observed if freshness.concerns(event.uri) and not state.is_made(event.uri)]
     if seen:
-        if book.graph.has_policies:
+        if freshness.graph.has_policies:
             # Afterwards nobody knows when the sources were observed before.
-            judge_states(book, instant - _HEARD_WITHIN)
+            judge_states(freshness, instant - _HEARD_WITHIN)
         for event in seen:
-            see(book, Item(event.uri, event.partition_key), event.data_version, event.id, instant)
+            see(freshness, Item(event.uri, event.partition_key), event.data_version, event.id, instant)
     for skipped in recording.confirmed:
-        if book.concerns(skipped.uri):
+        if freshness.concerns(skipped.uri):
             event = placed(state, skipped)
             start_run_of(state, event, instant)
-            made = made_of(book, event) or Made(None, event.inputs or None, event.code_version, event.occurred)
-            confirm(book, Item(event.uri, event.partition_key), event.id, made, instant)
+            made = made_of(freshness, event) or Made(None, event.inputs or None, event.code_version, event.occurred)
+            confirm(freshness, Item(event.uri, event.partition_key), event.id, made, instant)
 
 
 def placed(state: State, event: AssetEvent) -> AssetEvent:

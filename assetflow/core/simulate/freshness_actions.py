@@ -107,15 +107,15 @@ def _(action: RetryStep, world: World) -> Touched:
 
 @carry_out.register
 def _(action: BackfillStep, world: World) -> Touched:
-    book = world.state.freshness
-    above = backfilling.targets_of(book, action.asset().uri, action.keys, down=action.down)
+    freshness = world.state.freshness
+    above = backfilling.targets_of(freshness, action.asset().uri, action.keys, down=action.down)
     if action.dry_run:
-        waves = backfilling.waves_of(backfilling.steps_of(book, above))
+        waves = backfilling.waves_of(backfilling.steps_of(freshness, above))
         found = [[target_to_answer(world, target) for target in wave] for wave in waves]
         world.answers.append({"step": world.step, "waves": found})
     else:
         world.backfills += 1
-        backfilling.begin_backfill(book, above, Backfill(world.backfills, world.now))
+        backfilling.begin_backfill(freshness, above, Backfill(world.backfills, world.now))
     return {}
 
 

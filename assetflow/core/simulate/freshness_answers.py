@@ -35,29 +35,29 @@ def target_to_answer(world: World, target: Target) -> Json:
 
 def status_answer(world: World, items: Iterable[tuple[str, str | None]] | None) -> Json:
     """Return the status of some items, or of everything that is read or made."""
-    book = world.state.freshness
+    freshness = world.state.freshness
     if items is None:
-        nodes = book.graph.all()
+        nodes = freshness.graph.all()
         items = [(uri, None) for uri in sorted({uri for node in nodes for uri in (*node.inputs, *node.outputs)})]
     found: Json = {}
     for uri, key in items:
-        counts = counts_of(book, uri) if key is None else None
+        counts = counts_of(freshness, uri) if key is None else None
         if counts is not None:
             found[uri] = {"counts": dict(counts.states), "outdated": counts.outdated}
         else:
-            found[uri if key is None else f"{uri}@{key}"] = _status_to_answer(status_of(book, Item(uri, key)))
+            found[uri if key is None else f"{uri}@{key}"] = _status_to_answer(status_of(freshness, Item(uri, key)))
     return found
 
 
 def freshness_answer(world: World, uris: Iterable[str] | None) -> Json:
     """Return data time and state of some assets, or of all that have a policy."""
-    book = world.state.freshness
-    data_times = DataTimes(book)
-    demands = Demands(book, data_times, world.now)
+    freshness = world.state.freshness
+    data_times = DataTimes(freshness)
+    demands = Demands(freshness, data_times, world.now)
     found: Json = {}
-    for uri in sorted(book.policies.all()) if uris is None else uris:
-        record = book.policies.find(uri)
-        data_time = data_times.of_asset(uri, None if record is None else policy_inputs(book, record))
+    for uri in sorted(freshness.policies.all()) if uris is None else uris:
+        record = freshness.policies.find(uri)
+        data_time = data_times.of_asset(uri, None if record is None else policy_inputs(freshness, record))
         answer: Json = {"data_time": _data_time_text(data_time)}
         if record is not None:
             lag = record.policy.lag(data_time, record.since, world.now)

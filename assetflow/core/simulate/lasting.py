@@ -140,20 +140,20 @@ def end(world: World, run: Run, ending: Ending | None) -> Touched:
 
 def retry(world: World, run: Run) -> None:
     """Let a run go on again that has ended, until a step ends it."""
-    book = world.state.freshness
-    node = book.graph.find(run.target.consumer)
+    freshness = world.state.freshness
+    node = freshness.graph.find(run.target.consumer)
     if node is not None:
-        retry_run(book, node, run, world.now, book.place())
+        retry_run(freshness, node, run, world.now, freshness.place())
         if run.kind == "asset":
             world.state.decisions.retry_run(run.target.consumer, run.target.key)
 
 
 def begin_later(world: World, run: Run) -> None:
     """Let a run begin now that was asked for before: what it reads is read now, and it ends when it would have."""
-    book = world.state.freshness
-    node = book.graph.find(run.target.consumer)
+    freshness = world.state.freshness
+    node = freshness.graph.find(run.target.consumer)
     if node is not None:
-        book.runs.began(run, world.now, inputs_now(book, node))
+        freshness.runs.began(run, world.now, inputs_now(freshness, node))
 
 
 def _open_run(world: World, number: UUID) -> Run | None:

@@ -89,7 +89,7 @@ _ADD_EDGES = upsert_rows(*BACKFILL_EDGE.c)
 
 
 def write_freshness(connection: Connection, changes: FreshnessChanges) -> None:
-    """Write the changes of a book to the tables."""
+    """Write the changes of the state of freshness to the tables."""
     if changes.is_idle:
         for statement in _NOTHING_DUE:
             connection.execute(statement)

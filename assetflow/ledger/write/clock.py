@@ -98,8 +98,8 @@ class FreshnessWriter(Operations):
             InvalidCall: the consumer is neither Eager nor Lazy, or has no such key; `where` is `consumer` or `key`.
         """
         with self._store.transaction(now) as unit:
-            book = unit.state.freshness
-            retry(book, check_retry(book, find_consumer(unit, consumer), key), key, now)
+            freshness = unit.state.freshness
+            retry(freshness, check_retry(freshness, find_consumer(unit, consumer), key), key, now)
             return self._store.keep_up_to_date(unit.state, [], now)
 
     def to_tell(self, limit: int) -> list[StateChange]:

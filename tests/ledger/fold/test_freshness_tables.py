@@ -1,4 +1,4 @@
-"""The scenarios of chapter 8 on the ledger's tables: after each pass the book forgets what it knows and reads rows."""
+"""The scenarios of chapter 8 on the ledger's tables: each pass begins with rows only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Undo(Exception):
 
 
 class StateOnTables(State):
-    """A state in memory whose book is that of a ledger."""
+    """A state in memory whose freshness is that of a ledger."""
 
     def __init__(self, connection: Connection) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class StateOnTables(State):
         self.freshness = FreshnessState(tables, resolve, tokens_of, self.freshness.place)
 
     def write_book(self) -> None:
-        """Write what the book noted, and let it forget the rest."""
+        """Write the changes of freshness, and let it forget the rest."""
         changes = self.freshness.changes
         told, backfills, steps = changes.policy_changes, changes.backfills, changes.steps
         changes.backfills = {number: each for number, each in backfills.items() if self._written.get(number) != each}

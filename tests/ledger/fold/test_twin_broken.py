@@ -74,7 +74,7 @@ def clocks_are_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clocks, "renew", lambda _: None)
 
 
-def the_book_is_kept(patch: pytest.MonkeyPatch) -> None:
+def freshness_is_kept(patch: pytest.MonkeyPatch) -> None:
     """What another process has changed of versions, runs and targets is not read again."""
     patch.setattr(FreshnessState, "renew", lambda _: None)
 
@@ -113,7 +113,7 @@ PROCESSES: dict[Break, list[tuple[Any, ...]]] = {
         (update(RAW), 0, None),
         (("let_pass", 8), 0, None),
     ],
-    the_book_is_kept: [
+    freshness_is_kept: [
         (update(RAW), 0, None),
         (("end", 0, "completed"), 1, None),
         (update(RAW), 0, None),
