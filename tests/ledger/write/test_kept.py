@@ -48,14 +48,19 @@ def kept(
 
 @dataclass
 class Place:
-    """A ledger with flows whose runs the test starts and ends."""
+    """A ledger with flows whose runs the test starts and ends.
+
+    Attributes:
+        pace: the seconds from one thing that happens to the next.
+    """
 
     ledger: Ledger
     now: datetime = NOW
     consumers: dict[str, Consumer] = field(default_factory=dict[str, Consumer])
+    pace: float = 1
 
-    def later(self, seconds: float = 1) -> datetime:
-        self.now += timedelta(seconds=seconds)
+    def later(self, seconds: float | None = None) -> datetime:
+        self.now += timedelta(seconds=self.pace if seconds is None else seconds)
         return self.now
 
     def deploy(self, name: str, declaration: FlowDeclaration, **options: Any) -> list[Decision]:
@@ -236,6 +241,29 @@ def test_a_parent_on_an_event_schedule_is_waited_for(place: Place) -> None:
     left, right = place.update(RAW)
     assert not place.run("right", right, RIGHT)
     assert place.names(place.run("left", left, LEFT)) == ["board"]
+
+
+@pytest.mark.parametrize("ended_first", [True, False])
+@pytest.mark.parametrize("elsewhere", [True, False])
+def test_8_6_an_end_and_a_deploy_of_one_instant_have_the_order_of_the_ledger(
+    place: Place, ended_first: bool, elsewhere: bool
+) -> None:
+    place.deploy("left", kept([CORE, RIGHT], [LEFT]))
+    place.deploy("core", FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,)))
+    place.pace = 0
+    first, second = (only(place.update(RAW)) for _ in range(2))
+    with Ledger.open(place.ledger.place) as other:
+        # Another evaluator reads from the tables what this one has written.
+        then = replace(place, ledger=other) if elsewhere else place
+        for each in (first, second):
+            place.make("core", each, CORE)
+        if ended_first:
+            assert not place.end(first)
+            assert not then.deploy("board", kept([CORE], [BOARD])), "a run of core goes on, and none has ended since"
+            assert then.names(then.end(second)) == ["board"]
+        else:
+            assert not place.deploy("board", kept([CORE], [BOARD]))
+            assert then.names(then.end(first)) == ["board"]
 
 
 def test_flows_that_cannot_work_are_refused(place: Place) -> None:
