@@ -15,7 +15,7 @@ from uuid import UUID
 from assetflow.core.explain import DecisionExplanation, NotStarted, with_run_in_prefect
 from assetflow.core.freshness.records import RunState
 from assetflow.core.rules.adoption import Decided
-from assetflow.core.rules.runs import RunChange, RunEnd, RunGoingOn
+from assetflow.core.rules.runs import FAILED, RunChange, RunEnd, RunGoingOn
 from assetflow.core.wire import RunContext, events_from_text, run_context_from_json
 from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.prefect_io.names import DEADLINE_LABEL, DECISION_LABEL, KEY_PARAMETER, PREDECESSOR_LABEL, TICK_LABEL
@@ -117,8 +117,14 @@ def run_change(event: Json) -> RunChange | None:
 
 
 def run_end(state_type: str, name: str, at: datetime | None = None) -> RunEnd | None:
-    """Return how a run ended whose state has this type and name, or `None` if it goes on."""
-    return RunEnd(name, _OUTCOMES[state_type], at) if state_type in _OUTCOMES else None
+    """Return how a run ended whose state has this type and name, or `None` if it goes on.
+
+    A failure to which the flow gave a name of its own is "Failed" or "Crashed".
+    """
+    outcome = _OUTCOMES.get(state_type)
+    if outcome in ("failed", "crashed") and name not in FAILED:
+        name = outcome.capitalize()
+    return None if outcome is None else RunEnd(name, outcome, at)
 
 
 def end_in(run: Json) -> RunEnd | None:

@@ -38,6 +38,8 @@ def state_event(resource: str, kind: str, name: str) -> dict[str, Any]:
         ("RUNNING", "Running", RunChange(RUN, DEPLOYMENT, began=AT)),
         ("COMPLETED", "Skipped", RunChange(RUN, DEPLOYMENT, end=RunEnd("Skipped", "completed", AT))),
         ("CRASHED", "Crashed", RunChange(RUN, DEPLOYMENT, end=RunEnd("Crashed", "crashed", AT))),
+        ("FAILED", "TimedOut", RunChange(RUN, DEPLOYMENT, end=RunEnd("TimedOut", "failed", AT))),
+        ("FAILED", "Bad rows", RunChange(RUN, DEPLOYMENT, end=RunEnd("Failed", "failed", AT))),
         ("SCHEDULED", "Late", None),
         ("PAUSED", "Paused", None),
     ],

@@ -78,7 +78,7 @@ class NaiveFreshness:
         for uri in flow["reads"]:
             if uri not in made["read"]:
                 found["dependency", uri] = flow["reads_since"]
-        if made["code"] != flow["code"]:
+        if flow["code"] is not None and made["code"] != flow["code"]:
             found["code", None] = flow["code_since"]
         return found
 

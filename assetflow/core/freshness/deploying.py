@@ -209,7 +209,8 @@ def _check_outputs(freshness: FreshnessState, node: FlowNode) -> None:
                 raise InvalidSchedule(
                     f"{uri} is made by the Eager or Lazy flow {other.consumer.name} already",
                     rule="8.1",
-                    fix="Let one flow make it; a flow with another schedule may make it too",
+                    fix="Let one flow make it, or delete the old deployment if the flow was renamed; "
+                    "a flow with another schedule may make it too",
                 )
 
 

@@ -81,7 +81,7 @@ class RunEnd(NamedTuple):
     """How a flow run ended.
 
     Attributes:
-        state: the name of its last state, which a flow may choose: "Completed", "Skipped", "TimedOut".
+        state: the name of its last state, which a flow may choose unless it failed: "Completed", "Skipped", "TimedOut".
         outcome: the type of its last state; a deleted run counts as cancelled (8.6).
         at: the time of its last state, UTC; `None` if Prefect does not tell.
         began: when it started, UTC; `None` if it never did, or Prefect does not tell.

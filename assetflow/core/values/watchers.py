@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, ClassVar, cast
 
+from assetflow.core.json_data import MAX_KEY_LENGTH, check_key
 from assetflow.core.values.addresses import address_from_json
 from assetflow.core.values.other_triggers import ClassTrigger, WebhookTrigger
 from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger, SQLTrigger
 from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, Trigger
-from assetflow.core.values.uri import check_name
-from assetflow.errors import InvalidAsset, InvalidWatcher, not_a
+from assetflow.errors import InvalidEvent, InvalidWatcher, not_a
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,8 @@ class AssetWatcher:
     `assetflow watcher start` runs the watchers of all deployed flows. Contract 10.1.
 
     Parameters:
-        name: the watcher's name, for people. In all deployments it stands for one and the same trigger.
+        name: the watcher's name, for people, of at most 250 characters. In all deployments it stands for one and the
+            same trigger.
         trigger: what is watched: a trigger of `assetflow.watchers`.
 
     Raises:
@@ -123,9 +124,13 @@ class AssetWatcher:
 
     def __post_init__(self) -> None:
         try:
-            check_name(self.name)
-        except (InvalidAsset, TypeError) as error:
-            raise InvalidWatcher(f"{self.name!r} is not a name for a watcher", fix=_FIX, rule="10.1") from error
+            check_key(self.name)
+        except InvalidEvent as error:
+            raise InvalidWatcher(
+                f"{self.name!r:.60} is not a name for a watcher, a text of 1 to {MAX_KEY_LENGTH} characters",
+                fix=_FIX,
+                rule="10.1",
+            ) from error
         if isinstance(self.trigger, type) or not isinstance(cast(object, self.trigger), Trigger):
             message, fix = not_a(self.trigger, "a trigger", _FIX)
             raise InvalidWatcher(message, where=f"watcher {self.name!r}", fix=fix, rule="10.1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -121,6 +122,12 @@ def test_rule_10_1_refused_where_it_is_written(make: Callable[[], object], words
 def test_an_unknown_scheme_names_the_known_ones_and_their_extras() -> None:
     with pytest.raises(InvalidWatcher, match=r"amqp://.*assetflow\[rabbitmq\].*redis://.*assetflow\[redis\]"):
         MessageQueueTrigger("nats://eu", queue="q")
+
+
+@pytest.mark.parametrize("name", ["", "w" * 251, "€" * 200, None])
+def test_rule_10_1_a_name_fits_into_the_index_of_postgres(name: Any) -> None:
+    with pytest.raises(InvalidWatcher, match="a text of 1 to 250 characters"):
+        AssetWatcher(name, FileTrigger("/in/*"))
 
 
 def test_rule_10_1_a_name_is_one_trigger() -> None:

@@ -57,6 +57,7 @@ async def test_8_1_a_refusal_is_in_the_ledger_with_file_flow_and_rule(
 
     (words,) = refused(place)
     assert words.startswith("deployment 'flow/d2' (flows/tables.py:core): s3://lake/table is made by the Eager or Lazy")
+    assert "delete the old deployment if the flow was renamed" in words
     assert words.endswith("Contract 8.1")
     assert "Contract 8.1" in caplog.text
 
