@@ -33,8 +33,6 @@ from tests.ledger.making import deploy_maker
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.long
-
 Piece = Callable[..., Any]
 
 
@@ -367,7 +365,7 @@ def test_a_task_that_reads_exactly_one_version(h: Harness, piece: Piece) -> None
 
 def test_a_flow_that_looks_at_a_source(piece: Piece) -> None:
     page = piece("docs/freshness.md", 3)
-    assert page.drop_version.schedule.describe() == "every 5 minutes"
+    assert page.drop_version.schedule.describe() == "every 5 minutes, of missed times only the latest"
 
 
 def test_a_flow_that_keeps_days_up_to_date(piece: Piece) -> None:
@@ -416,7 +414,7 @@ def test_flows_that_run_as_seldom_as_possible(h: Harness, piece: Piece) -> None:
 def test_the_flows_of_the_tutorial_have_no_times(piece: Piece) -> None:
     """tests/stack/test_freshness_tutorial.py walks the whole tutorial."""
     page = piece("docs/freshness.md", 10)
-    assert page.watch_flights.schedule.describe() == "every 15 seconds"
+    assert page.watch_flights.schedule.describe() == "every 15 seconds, of missed times only the latest"
     assert all(each.schedule.timetable is None for each in (page.core, page.by_carrier, page.by_day))
 
 
