@@ -54,7 +54,9 @@ def _flow(draw: Draw, name: str, reads: list[str]) -> Json:
     found["gives"] = {name: draw.choice([[], ["u"] * 9])}
     if draw.random() < 0.4:
         found["code_version"] = "1"
-    if draw.random() < 0.4 and not draw.is_plain:
+    if draw.is_plain:
+        found["freshness"] = {name: {"maximum_lag": 3600}}
+    elif draw.random() < 0.4:
         found["freshness"] = {name: {"maximum_lag": draw.choice([600, 3600]), "warn_after": 300}}
     return found
 

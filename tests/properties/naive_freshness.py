@@ -6,7 +6,8 @@ It is written from the rules and shares nothing with the code. It judges every f
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from math import inf
+from typing import Any, cast
 
 Json = dict[str, Any]
 Causes = dict[tuple[str, str | None], int]
@@ -27,6 +28,7 @@ class NaiveFreshness:
         self.going: list[Json] = []
         self.decided: list[Json] = []
         self.states: Json = {}
+        self.ages: dict[str, float | None] = {}
         # The place of each thing that is recorded: ends and deploys of one instant have an order, too (8.6).
         self.place = self.now = 0
 
@@ -47,7 +49,7 @@ class NaiveFreshness:
             self.look(over=True)
             while self.runs_end():
                 self.look(over=True)
-        return {"runs": self.decided, "states": self.states}
+        return {"runs": self.decided, "states": self.states, "data_times": self.ages}
 
     def next_place(self) -> int:
         self.place += 1
@@ -81,6 +83,29 @@ class NaiveFreshness:
         if flow["code"] is not None and made["code"] != flow["code"]:
             found["code", None] = flow["code_since"]
         return found
+
+    # How old the data is (8.12); what is current is infinitely young
+
+    def data_time(self, update: Json) -> float:
+        if "read" not in update:
+            return update["at"]
+        # What was never there, then or later, was not read.
+        there = [each for each in update["read"].items() if self.newest(each[0]) is not None]
+        return min((self.as_read(*each) for each in there), default=update["started"])
+
+    def as_read(self, uri: str, place: int) -> float:
+        """Return the data time that an asset had for a run which read it up to a place."""
+        read = self.newest(uri, place)
+        later = [each for each in self.updates if each["uri"] == uri and each["place"] > place]
+        if read is None:
+            return later[0]["at"]
+        others = [number for number, each in enumerate(later) if each["version"] != read["version"]]
+        last = [read, *later[: others[0] if others else None]][-1]
+        if uri in self.flows:
+            return self.data_time(last)
+        if "seen" in last:
+            return last["seen"]
+        return later[others[0]]["at"] if others else inf
 
     # Passes (8.4 to 8.7)
 
@@ -131,7 +156,7 @@ class NaiveFreshness:
         number = flow["begun"]
         flow["begun"] += 1
         run: Json = {"flow": flow["name"], "ends": self.now + flow["takes"], "inputs": self.inputs(flow)}
-        run |= {"code": flow["code"], "read": dict.fromkeys(flow["reads"], self.place)}
+        run |= {"started": self.now, "code": flow["code"], "read": dict.fromkeys(flow["reads"], self.place)}
         run["outcome"] = flow["outcomes"][number] if number < len(flow["outcomes"]) else "completed"
         run["gives"] = flow["gives"][number] if number < len(flow["gives"]) else None
         self.going.append(run)
@@ -154,7 +179,7 @@ class NaiveFreshness:
             version: Any = run["gives"]
             if version is None and run["code"] is not None and any(each is not None for each in read.values()):
                 version = (run["code"], read)
-            self.update(flow["name"], version, code=run["code"], read=run["read"])
+            self.update(flow["name"], version, code=run["code"], read=run["read"], started=run["started"])
         same = flow["tried"] == run["inputs"]
         flow["failures"] = 0 if completed else flow["failures"] + 1 if same else 1
         flow["again"] = None if completed else self.now + RETRY_DELAY
@@ -162,7 +187,7 @@ class NaiveFreshness:
 
     def update(self, uri: str, version: Any, **made: Any) -> None:
         place = self.next_place()
-        row = {"uri": uri, "version": ("only", place) if version is None else version, "place": place}
+        row = {"uri": uri, "version": ("only", place) if version is None else version, "place": place, "at": self.now}
         self.updates.append(row | made)
 
     # Steps
@@ -195,6 +220,7 @@ class NaiveFreshness:
     def observe(self, uri: str, step: Json) -> None:
         if self.version(uri) != step["version"]:
             self.update(uri, step["version"])
+        cast(Json, self.newest(uri))["seen"] = self.now
 
     def run(self, name: str, step: Json) -> None:  # noqa: ARG002
         self.end(self.begin(self.flows[name]), "completed")
@@ -228,6 +254,8 @@ class NaiveFreshness:
 
     def advance(self, *_: Any) -> None: ...
 
-    def freshness(self, *_: Any) -> None: ...
+    def freshness(self, *_: Any) -> None:
+        newest = {name: self.newest(name) for name in self.flows}
+        self.ages = {name: None if each is None else self.data_time(each) for name, each in newest.items()}
 
     def plan(self, *_: Any) -> None: ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import inf
 from typing import Any
 
 import pytest
@@ -19,7 +20,13 @@ def simulated(drawn: Json) -> Json:
     runs = [(second_of(row["at"]), row["consumer"], _causes(row["because"])) for row in answer["runs"]]
     status = next(each["status"] for each in answer["answers"] if "status" in each)
     states = {uri: (row["state"], row["outdated"]) for uri, row in status.items() if uri not in ("r", "s")}
-    return {"runs": sorted(runs), "states": states}
+    policies = next(each["freshness"] for each in answer["answers"] if "freshness" in each)
+    data_times = {uri: _moment(row["data_time"]) for uri, row in policies.items()}
+    return {"runs": sorted(runs), "states": states, "data_times": data_times}
+
+
+def _moment(text: str | None) -> float | None:
+    return inf if text == "current" else None if text is None else second_of(text)
 
 
 def _causes(rows: list[Json]) -> list[str]:
@@ -31,7 +38,7 @@ def naive(drawn: Json) -> Json:
     runs = [
         (row["at"], row["consumer"], sorted(f"{kind} {uri}" for kind, uri in row["because"])) for row in answer["runs"]
     ]
-    return {"runs": sorted(runs), "states": answer["states"]}
+    return {"runs": sorted(runs), "states": answer["states"], "data_times": answer["data_times"]}
 
 
 @pytest.mark.parametrize("number", range(40))
