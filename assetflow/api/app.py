@@ -79,7 +79,7 @@ def _operation_id(route: APIRoute) -> str:
     module = route.endpoint.__module__
     if not module.startswith(v2.__name__):
         return route.name
-    if module != v2.queued_events_by_uri.__name__:
+    if v2.queued_events.AIRFLOW_2 not in route.tags:
         return f"airflow_{route.name}"
     return f"airflow2_{route.name}" + ("_in_v2" if route.path_format.startswith("/api/v2") else "")
 

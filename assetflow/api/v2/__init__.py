@@ -2,13 +2,13 @@
 
 from fastapi import APIRouter
 
-from assetflow.api.v2 import aliases, asset_events, assets, dag_runs, materialize, queued_events, queued_events_by_uri
+from assetflow.api.v2 import aliases, asset_events, assets, dag_runs, materialize, queued_events
 
 router = APIRouter(prefix="/api/v2")
 # Routes with fixed paths come before routes that have a parameter in the same place.
 for part in (aliases, asset_events, queued_events, materialize, assets, dag_runs):
     router.include_router(part.router)
 
-airflow2 = queued_events_by_uri.router
+airflow2 = queued_events.airflow2
 
 __all__ = ["airflow2", "router"]
