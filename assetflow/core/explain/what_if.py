@@ -20,7 +20,7 @@ from assetflow.core.rules.keeping import keep_up_to_date
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.switching import switch
 from assetflow.core.shapes import shape
-from assetflow.core.values.conditions import Gate, Leaf
+from assetflow.core.values.conditions import Gate, Leaf, fold_condition
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.core.values.schedules import Schedule
@@ -102,18 +102,13 @@ def still_needed(schedule: Schedule, target_key: str | None, pending: Pending, t
     if schedule.condition is None:
         return ""
     facts = facts_of(schedule, target_key, pending, tokens_of)
-    members: list[_Member] = []
-    for node in schedule.condition.postfix:
-        if isinstance(node, Gate):
-            start = len(members) - node.arity
-            inside = members[start:]
-            del members[start:]
-            members.append(_Member(_needed_by(node, inside)))
-        else:
-            found = facts.get(node.token, 0)
-            needed = "" if found else _leaf(schedule, node, target_key, pending, tokens_of)
-            members.append(_Member(needed, found, node.label))
-    return members[0].needed
+
+    def leaf(node: Leaf) -> _Member:
+        found = facts.get(node.token, 0)
+        needed = "" if found else _leaf(schedule, node, target_key, pending, tokens_of)
+        return _Member(needed, found, node.label)
+
+    return fold_condition(schedule.condition, leaf, _gate).needed
 
 
 class _Member(NamedTuple):
@@ -122,6 +117,10 @@ class _Member(NamedTuple):
     needed: str
     found: int = 0
     label: str = ""
+
+
+def _gate(gate: Gate, members: Sequence[_Member]) -> _Member:
+    return _Member(_needed_by(gate, members))
 
 
 def _needed_by(gate: Gate, members: Sequence[_Member]) -> str:
