@@ -12,6 +12,7 @@ from rich.text import Text
 from assetflow.cli.events import events_table
 from assetflow.cli.output import empty_message, print_json, show, text
 from assetflow.cli.status_output import state_cell
+from assetflow.cli.values import AsJson, Wide
 from assetflow.core.explain import shown_event
 from assetflow.core.explain.status import Status
 from assetflow.core.shapes import as_json
@@ -26,17 +27,13 @@ from assetflow.operations.lookup import find_uri
 _LATEST = 5
 
 
-def show_asset(asset: str, /, *, wide: bool = False, json: bool = False) -> None:
+def show_asset(asset: str, /, *, wide: Wide = False, json: AsJson = False) -> None:
     """Show one asset: which flows make it, run on it and read it, whether it is up to date, and its latest updates.
 
     Parameters
     ----------
     asset
         The asset's URI or its name.
-    wide
-        Show all columns and whole ids, however wide the terminal is.
-    json
-        Print one JSON document.
     """
     now = datetime.now(UTC)
     with Reader.open() as reader:

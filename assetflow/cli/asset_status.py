@@ -9,6 +9,7 @@ from rich.text import Text
 
 from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, table, text
 from assetflow.cli.status_output import UNKNOWN, freshness_cell, state_cell, status_parts
+from assetflow.cli.values import AsJson
 from assetflow.cli.watch import watchable
 from assetflow.core.explain.status import Status
 from assetflow.errors import InvalidCall
@@ -24,7 +25,7 @@ def status(
     key: str | None = None,
     stale: bool = False,
     wide: bool = False,
-    json: bool = False,
+    json: AsJson = False,
 ) -> int:
     """Show whether assets are up to date, and what has changed since they were made.
 
@@ -40,8 +41,6 @@ def status(
         List only assets that are not up to date, or made from something that is not.
     wide
         Show all columns, however wide the terminal is.
-    json
-        Print one JSON document.
     """
     if key is not None and asset is None:
         raise InvalidCall("--key needs an asset", fix="Write `assetflow assets status URI --key KEY`")

@@ -10,7 +10,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, lines, print_json, rows, show, table, text, time_cell
-from assetflow.cli.values import this_user
+from assetflow.cli.values import AsJson, AssetName, this_user
 from assetflow.cli.watch import watchable
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.conditions import Token
@@ -51,7 +51,7 @@ class AssetLine:
 
 @app.command
 @watchable
-def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, json: bool = False) -> None:
+def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, json: AsJson = False) -> None:
     """List the assets: when each was last updated, which flows update it, and which flows run on it.
 
     Parameters
@@ -62,8 +62,6 @@ def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, js
         List only hidden assets, instead of all others.
     wide
         Show all columns, however wide the terminal is.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         listed = list_assets(reader, hidden=hidden)
@@ -144,18 +142,10 @@ def _cells(each: AssetLine, now: datetime) -> list[Text]:
     ]
 
 
-def hide(asset: str, /, *, json: bool = False) -> None:
+def hide(asset: AssetName, /, *, json: AsJson = False) -> None:
     """Hide an asset that no flow declares or runs on, until its next update.
 
-    Lists, graph and search leave it out. It is also shown while a flow declares it. Its events stay.
-
-    Parameters
-    ----------
-    asset
-        The asset: its URI or its name.
-    json
-        Print one JSON document.
-    """
+    Lists, graph and search leave it out. It is also shown while a flow declares it. Its events stay."""
     from assetflow.ledger import Ledger
 
     with Ledger.open() as ledger:
@@ -163,16 +153,8 @@ def hide(asset: str, /, *, json: bool = False) -> None:
     _tell(uri, hidden=True, json=json)
 
 
-def unhide(asset: str, /, *, json: bool = False) -> None:
-    """Show a hidden asset again.
-
-    Parameters
-    ----------
-    asset
-        The asset: its URI or its name.
-    json
-        Print one JSON document.
-    """
+def unhide(asset: AssetName, /, *, json: AsJson = False) -> None:
+    """Show a hidden asset again."""
     from assetflow.ledger import Ledger
 
     with Ledger.open() as ledger:

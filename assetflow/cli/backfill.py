@@ -19,7 +19,7 @@ from assetflow.cli.asset_backfill import (
     stop_backfill,
 )
 from assetflow.cli.output import print_json, show, text
-from assetflow.cli.values import AtLeastOne, From, To, read_range
+from assetflow.cli.values import AsJson, AtLeastOne, BackfillNumber, From, To, read_range
 from assetflow.cli.watch import watchable
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.words import count, shown, some
@@ -59,7 +59,7 @@ def backfill(
     again: bool = False,
     why: str = "",
     wait: bool = False,
-    json: bool = False,
+    json: AsJson = False,
 ) -> int:
     """Run a consumer for past keys, or the flow that makes an asset and, with a + after it, all that lies below.
 
@@ -90,8 +90,6 @@ def backfill(
         Of an asset: the reason, which the list of backfills then shows.
     wait
         Of an asset: wait until the backfill has ended.
-    json
-        Print one JSON document.
     """
     if _is_asset(what):
         if missing_only or again:
@@ -130,56 +128,26 @@ def backfill(
 
 @app.command
 @watchable
-def ls(*, json: bool = False) -> None:
-    """List the backfills of assets, newest first.
-
-    Parameters
-    ----------
-    json
-        Print one JSON document.
-    """
+def ls(*, json: AsJson = False) -> None:
+    """List the backfills of assets, newest first."""
     list_backfills(json=json)
 
 
 @app.command(name="show")
-def show_one(number: AtLeastOne, /, *, json: bool = False) -> None:
-    """Show how far a backfill of an asset has come, wave by wave, and what failed.
-
-    Parameters
-    ----------
-    number
-        Its number, as `assetflow backfill ls` shows it.
-    json
-        Print one JSON document.
-    """
+def show_one(number: BackfillNumber, /, *, json: AsJson = False) -> None:
+    """Show how far a backfill of an asset has come, wave by wave, and what failed."""
     show_backfill(number, json=json)
 
 
 @app.command
-def stop(number: AtLeastOne, /, *, json: bool = False) -> None:
-    """Stop a backfill of an asset: its runs go on, and no further one starts.
-
-    Parameters
-    ----------
-    number
-        Its number, as `assetflow backfill ls` shows it.
-    json
-        Print one JSON document.
-    """
+def stop(number: BackfillNumber, /, *, json: AsJson = False) -> None:
+    """Stop a backfill of an asset: its runs go on, and no further one starts."""
     stop_backfill(number, json=json)
 
 
 @app.command
-def resume(number: AtLeastOne, /, *, json: bool = False) -> None:
-    """Resume a backfill of an asset that was stopped or failed: what failed runs again, with what lies below it.
-
-    Parameters
-    ----------
-    number
-        Its number, as `assetflow backfill ls` shows it.
-    json
-        Print one JSON document.
-    """
+def resume(number: BackfillNumber, /, *, json: AsJson = False) -> None:
+    """Resume a backfill of an asset that was stopped or failed: what failed runs again, with what lies below it."""
     resume_backfill(number, json=json)
 
 

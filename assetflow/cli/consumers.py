@@ -15,6 +15,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
+from assetflow.cli.values import AsJson
 from assetflow.cli.watch import watchable
 from assetflow.core.values.words import count, some
 from assetflow.core.wire.deployments import Deployed, RefusedDeployment, fingerprint
@@ -41,7 +42,7 @@ def ls(
     held: Annotated[bool | None, Parameter(negative="--no-held")] = None,
     active: Annotated[bool | None, Parameter(negative="--no-active")] = None,
     wide: bool = False,
-    json: bool = False,
+    json: AsJson = False,
 ) -> None:
     """List the consumers: what each runs on, how far its condition is, and its last decision.
 
@@ -55,8 +56,6 @@ def ls(
         List only consumers that are neither paused nor held; with --no-active, only the others.
     wide
         Show all columns, and conditions in full, however wide the terminal is.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         wanted = ConsumerFilter(paused=paused, held=held, active=active)
@@ -84,16 +83,10 @@ def ls(
 
 
 @app.command
-def refused(*, json: bool = False) -> int:
+def refused(*, json: AsJson = False) -> int:
     """List the deployments whose schedules cannot be used, with the reasons. Exits with 1 if there is one.
 
-    A consumer that was there before such a deploy stays as it was.
-
-    Parameters
-    ----------
-    json
-        Print one JSON document.
-    """
+    A consumer that was there before such a deploy stays as it was."""
     with Reader.open() as reader:
         found = reader.refused_deployments()
         empty = empty_message(reader, "No deployment is refused.")

@@ -9,7 +9,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import iso, print_json, show, table, text
-from assetflow.cli.values import Age
+from assetflow.cli.values import Age, AsJson
 from assetflow.core.values.words import at
 from assetflow.ledger import upkeep
 
@@ -25,17 +25,11 @@ _WORDS = {
 
 
 @app.command
-def upgrade(*, json: bool = False) -> None:
+def upgrade(*, json: AsJson = False) -> None:
     """Upgrade the tables to the version that this assetflow needs, or create them, in one transaction.
 
     A ledger on SQLite is also upgraded when a process opens it to write; a ledger on Postgres only by this command. An
-    upgrade waits for another upgrade that is running, and does not begin while an evaluator is running.
-
-    Parameters
-    ----------
-    json
-        Print one JSON document.
-    """
+    upgrade waits for another upgrade that is running, and does not begin while an evaluator is running."""
     done = upkeep.upgrade()
     if json:
         print_json({"ledger": done.place, "before": done.before, "after": done.after})
@@ -47,16 +41,10 @@ def upgrade(*, json: bool = False) -> None:
 
 
 @app.command
-def check(*, json: bool = False) -> int:
+def check(*, json: AsJson = False) -> int:
     """Check that the tables are those that this assetflow needs and, on SQLite, that the file is not damaged.
 
-    The exit status is 0 if so, and 1 if not. The command reads a SQLite file from beginning to end.
-
-    Parameters
-    ----------
-    json
-        Print one JSON document.
-    """
+    The exit status is 0 if so, and 1 if not. The command reads a SQLite file from beginning to end."""
     found = upkeep.check()
     if json:
         print_json(
@@ -83,7 +71,7 @@ def check(*, json: bool = False) -> int:
 
 
 @app.command
-def prune(*, older_than: Age, dry_run: bool = False, json: bool = False) -> None:
+def prune(*, older_than: Age, dry_run: bool = False, json: AsJson = False) -> None:
     """Delete old events with their receipts, decisions whose runs have ended, and assetflow's artifacts in Prefect.
 
     The command keeps what is still needed: queued events, decisions without a run and the events they consumed, the
@@ -96,8 +84,6 @@ def prune(*, older_than: Age, dry_run: bool = False, json: bool = False) -> None
         Delete what is older than this, such as 90d or 26w; at least 8d.
     dry_run
         Only count what would be deleted.
-    json
-        Print one JSON document.
     """
     # Import the HTTP client only here: other commands on the database do not need it.
     from assetflow.evaluator.process.prune import prune as prune_all

@@ -8,7 +8,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
-from assetflow.cli.values import AtLeastOne
+from assetflow.cli.values import AsJson, AtLeastOne
 from assetflow.cli.watch import watchable
 from assetflow.core.values.words import some
 from assetflow.ledger.read.reader import Reader
@@ -22,7 +22,7 @@ _COLUMNS = ("#", "consumer", "key", "due", "looked at", "then", "queued", "not u
 
 @app.command
 @watchable
-def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: bool = False) -> None:
+def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: AsJson = False) -> None:
     """List the deadlines that passed without a decision, newest first.
 
     Parameters
@@ -31,8 +31,6 @@ def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: bool = Fals
         List only deadlines of this consumer: flow/deployment, its id, or a flow with one consumer.
     limit
         The largest number of deadlines to list.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         number = None if consumer is None else find_consumer(reader, consumer).consumer.id

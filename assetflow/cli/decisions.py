@@ -9,7 +9,7 @@ from rich.text import Text
 
 from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.values import AtLeastOne, DecisionName, this_user
+from assetflow.cli.values import AsJson, AtLeastOne, DecisionName, Wide, this_user
 from assetflow.cli.watch import watchable
 from assetflow.core.shapes import as_json
 from assetflow.errors import InvalidCall, places
@@ -34,8 +34,8 @@ def ls(
     waiting: bool = False,
     undeliverable: bool = False,
     limit: AtLeastOne = 50,
-    wide: bool = False,
-    json: bool = False,
+    wide: Wide = False,
+    json: AsJson = False,
 ) -> None:
     """List decisions, newest first, with the runs that they led to.
 
@@ -49,10 +49,6 @@ def ls(
         List only decisions that get no run, for the reason shown; `assetflow queue replay` tries one again.
     limit
         The largest number of decisions to list.
-    wide
-        Show all columns and whole ids, however wide the terminal is.
-    json
-        Print one JSON document.
     """
     if waiting and undeliverable:
         raise InvalidCall("--waiting and --undeliverable cannot be given together", fix="Give one of them")
@@ -74,15 +70,13 @@ def ls(
 
 
 @app.command(name="show")
-def show_one(decision: DecisionName, /, *, json: bool = False) -> None:
+def show_one(decision: DecisionName, /, *, json: AsJson = False) -> None:
     """Show one decision: the events that it consumed, the update that completed its condition, and its run.
 
     Parameters
     ----------
     decision
         The decision's number, its id, or the id of its flow run, as `assetflow decisions ls` shows them.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         explanation = decision_explanation(reader, find_decision(reader, decision))
@@ -90,7 +84,7 @@ def show_one(decision: DecisionName, /, *, json: bool = False) -> None:
 
 
 @app.command
-def give_up(decision: DecisionName, /, *, why: str, by: str | None = None, json: bool = False) -> None:
+def give_up(decision: DecisionName, /, *, why: str, by: str | None = None, json: AsJson = False) -> None:
     """Give up a decision that waits for its run, so that later decisions of its consumer can go ahead.
 
     The decision becomes undeliverable, and its updates stay consumed. `assetflow queue replay` makes it wait for its
@@ -104,8 +98,6 @@ def give_up(decision: DecisionName, /, *, why: str, by: str | None = None, json:
         The reason, which the decision then shows.
     by
         Who gives it up; by default the user of this process.
-    json
-        Print one JSON document.
     """
     with Ledger.open() as ledger, places(why="--why"):
         found = find_decision(ledger.reader, decision).id

@@ -12,7 +12,7 @@ from cyclopts import Parameter, Token
 from rich.text import Text
 
 from assetflow.cli.output import print_json, show
-from assetflow.cli.values import Age
+from assetflow.cli.values import Age, AsJson
 from assetflow.core.compare import LIMITS, Comparison, ConsumerChange
 from assetflow.core.values.words import count, shown
 from assetflow.errors import InvalidCall
@@ -39,7 +39,7 @@ def diff(
     *places: Path,
     replay: Age | None = None,
     others_stay: bool = False,
-    json: bool = False,
+    json: AsJson = False,
     markdown: bool = False,
     exit_code: bool = False,
     fail_on: Annotated[tuple[Reason, ...], Parameter(converter=_reasons)] = (),
@@ -57,8 +57,6 @@ def diff(
     others_stay
         Deployments that prefect.yaml does not have stay, because another project has them. Without it, they count as
         removed.
-    json
-        Print one JSON document.
     markdown
         Print Markdown, for a comment on a pull request.
     exit_code

@@ -13,7 +13,7 @@ from uuid import uuid4
 from cyclopts import Parameter
 
 from assetflow.cli.output import print_json, show, text
-from assetflow.cli.values import Id, this_user
+from assetflow.cli.values import AsJson, Id, this_user
 from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
 from assetflow.core.values.consumers import Decision, DecisionMade
 from assetflow.core.values.events import AssetEvent, Origin, Recording
@@ -71,7 +71,7 @@ def emit(
     id: Id | None = None,  # noqa: A002 (the option's name)
     name: str | None = None,
     dry_run: bool = False,
-    json: bool = False,
+    json: AsJson = False,
 ) -> None:
     """Record that an asset was updated. The update is durable when this command returns.
 
@@ -96,8 +96,6 @@ def emit(
         A readable name of the asset.
     dry_run
         Record nothing; say which consumers would start, and what the others would still need.
-    json
-        Print one JSON document.
     """
     with places(extra="--extra", partition_key="--key", aliases="--alias", data_version="--data-version"):
         event = event_by_hand(
@@ -203,7 +201,7 @@ def _outcome_lines(emitted: Emitted) -> list[str]:
     return [*lines, *([f"  {emitted.effects.meant}"] if emitted.effects.meant else [])]
 
 
-def observe(asset: str, version: str, /, *, key: str | None = None, json: bool = False) -> None:
+def observe(asset: str, version: str, /, *, key: str | None = None, json: AsJson = False) -> None:
     """Record which version of a source was seen. If it is not the newest one, that is an update of the asset.
 
     Parameters
@@ -214,8 +212,6 @@ def observe(asset: str, version: str, /, *, key: str | None = None, json: bool =
         The version, such as an ETag.
     key
         The partition key of which this is the version.
-    json
-        Print one JSON document.
     """
     with places(partition_key="--key"):
         key = None if key is None else key_by_hand(key)

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.values import AtLeastOne, EventName, since_option
+from assetflow.cli.values import AsJson, AtLeastOne, EventName, Wide, since_option
 from assetflow.cli.watch import watchable
 from assetflow.core.explain import shown_event, source_of
 from assetflow.core.values.events import AssetEvent
@@ -38,8 +38,8 @@ def ls(
     since: str | None = None,
     limit: AtLeastOne = 50,
     refused: bool = False,
-    wide: bool = False,
-    json: bool = False,
+    wide: Wide = False,
+    json: AsJson = False,
 ) -> None:
     """List events, newest first.
 
@@ -57,10 +57,6 @@ def ls(
         The largest number of events to list.
     refused
         List the events that were refused instead, with the reasons.
-    wide
-        Show all columns and whole ids, however wide the terminal is.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         if refused:
@@ -83,15 +79,13 @@ def ls(
 
 
 @app.command(name="show")
-def show_event(event: EventName, /, *, json: bool = False) -> None:
+def show_event(event: EventName, /, *, json: AsJson = False) -> None:
     """Show an event: where it came from, and what each consumer did with it.
 
     Parameters
     ----------
     event
         The event's id or its first eight characters, or its number; `assetflow events ls` shows both.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         explanation = event_explanation(reader, find_event(reader, event))

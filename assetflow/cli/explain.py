@@ -10,7 +10,7 @@ from uuid import UUID
 from assetflow.cli.explanation_output import Explanation, show_explanation
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.status_output import show_asset
-from assetflow.cli.values import DecisionName, EventName, ZeroOrMore, since_option
+from assetflow.cli.values import AsJson, DecisionName, EventName, ZeroOrMore, since_option
 from assetflow.cli.watch import watchable
 from assetflow.core.explain import ConsumerExplanation, DecisionExplanation, PartitionExplanation
 from assetflow.core.graph.lineage import loops_through
@@ -39,7 +39,7 @@ def explain(
     run: DecisionName | None = None,
     event: EventName | None = None,
     asset: str | None = None,
-    json: bool = False,
+    json: AsJson = False,
 ) -> None:
     """Explain why a consumer or a run runs, what became of an event, or what an asset was made from.
 
@@ -59,8 +59,6 @@ def explain(
         The id or number of an event: show where it came from, and each of its receipts.
     asset
         The URI or name of an asset: show whether it is up to date, and the versions that were read beside those of now.
-    json
-        Print one JSON document.
     """
     moment = since_option(at, "--at")
     given = sum(each is not None for each in (consumer, run, event, asset))
@@ -114,7 +112,7 @@ def _with_run_now(explanation: DecisionExplanation) -> DecisionExplanation:
 
 
 @watchable
-def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: bool = False) -> None:
+def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: AsJson = False) -> None:
     """Show what leads to an asset or a flow, and what follows from it.
 
     Parameters
@@ -123,8 +121,6 @@ def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: boo
         An asset by its URI or name, or a flow as `flow/deployment`.
     up, down
         How many levels to show on each way; a level is one flow.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         node = find_node(reader, what)

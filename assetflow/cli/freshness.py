@@ -11,7 +11,7 @@ from rich.text import Text
 
 from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.status_output import FRESHNESS_STYLES, UNKNOWN
-from assetflow.cli.values import Time
+from assetflow.cli.values import AsJson, Time
 from assetflow.cli.watch import watchable
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.freshness.asset_freshness import AssetFreshness
@@ -32,7 +32,7 @@ _SPARE = ("uri", "data time", "since", "made by")
 
 
 @watchable
-def freshness(*, wide: bool = False, json: bool = False) -> int:
+def freshness(*, wide: bool = False, json: AsJson = False) -> int:
     """Show how fresh the assets with a freshness policy are.
 
     The exit status is 1 if one of them fails, else 3 if the state of one is not known now, because no evaluator is
@@ -42,8 +42,6 @@ def freshness(*, wide: bool = False, json: bool = False) -> int:
     ----------
     wide
         Show all columns, however wide the terminal is.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         found = reader.policies.all()
@@ -78,7 +76,9 @@ def _cells(each: AssetFreshness, name: str, now: datetime) -> list[Text]:
 
 
 @watchable
-def plan(consumer: str | None = None, /, *, key: str | None = None, at: Time | None = None, json: bool = False) -> None:
+def plan(
+    consumer: str | None = None, /, *, key: str | None = None, at: Time | None = None, json: AsJson = False
+) -> None:
     """Show what each Eager or Lazy consumer would run now, what holds it back, and when it is looked at next.
 
     Parameters
@@ -89,8 +89,6 @@ def plan(consumer: str | None = None, /, *, key: str | None = None, at: Time | N
         Only this key.
     at
         As of this later time, if nothing happens until then.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=at)
@@ -115,7 +113,7 @@ def _rows(of: PlannedConsumer) -> Iterator[list[Text]]:
         yield [name, Text(f"and {more:,} more", "dim"), Text(), text(of.words), Text()]
 
 
-def retry(consumer: str, /, *, key: str | None = None, all_failed: bool = False, json: bool = False) -> None:
+def retry(consumer: str, /, *, key: str | None = None, all_failed: bool = False, json: AsJson = False) -> None:
     """Let a consumer try again. Of one that updates start, the last failed run runs again in Prefect, with its updates.
 
     An Eager or Lazy consumer does not repeat a run that failed for the same inputs, or only as often as `retries` says,
@@ -129,8 +127,6 @@ def retry(consumer: str, /, *, key: str | None = None, all_failed: bool = False,
         Only this target key; without it, all of them.
     all_failed
         All failed runs of a consumer that updates start, instead of the last one.
-    json
-        Print one JSON document.
     """
     with Ledger.open() as ledger, places(consumer="CONSUMER", key="--key", all_failed="--all-failed"):
         record = find_consumer(ledger.reader, consumer)

@@ -11,7 +11,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
-from assetflow.cli.values import AtLeastOne, From, To, read_range
+from assetflow.cli.values import AsJson, AssetName, AtLeastOne, From, To, read_range
 from assetflow.cli.watch import watchable
 from assetflow.core.explain.pending_keys import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
@@ -36,7 +36,7 @@ _RULERS = {
 
 @app.command
 @watchable
-def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: bool = False) -> None:
+def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson = False) -> None:
     """List the partitions of a consumer: pending ones with their received and missing keys, done and failed ones.
 
     Parameters
@@ -45,8 +45,6 @@ def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: bool = False) -> None:
         flow/deployment, its id, or a flow with one consumer.
     limit
         The largest number of pending partitions, and of the latest ones that have run.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         record = find_consumer(reader, consumer)
@@ -69,7 +67,7 @@ def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: bool = False) -> None:
 
 @app.command
 def gaps(
-    asset: str,
+    asset: AssetName,
     /,
     *,
     from_: From = None,
@@ -77,14 +75,12 @@ def gaps(
     every: str | None = None,
     key_format: str = "",
     timezone: str = "UTC",
-    json: bool = False,
+    json: AsJson = False,
 ) -> int:
     """Show the keys of a range for which an asset was never updated. The exit status is 1 if there are any.
 
     Parameters
     ----------
-    asset
-        The asset: its URI or its name.
     from_
         The time of the first key: 2026, 2026-11, 2026-11-20 or 2026-11-20T05.
     to
@@ -95,8 +91,6 @@ def gaps(
         The strftime format of a key. By default, that of the known keys, or of Airflow's mappers.
     timezone
         The time zone of the keys.
-    json
-        Print one JSON document.
     """
     start, end = read_range(from_, to)
     with Reader.open() as reader:

@@ -10,7 +10,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.values import DecisionName, EventName, Time, this_user
+from assetflow.cli.values import AsJson, DecisionName, EventName, Time, Wide, this_user
 from assetflow.cli.watch import watchable
 from assetflow.core.explain import source_of
 from assetflow.core.values.words import count
@@ -36,8 +36,8 @@ def ls(
     *,
     asset: str | None = None,
     event: EventName | None = None,
-    wide: bool = False,
-    json: bool = False,
+    wide: Wide = False,
+    json: AsJson = False,
 ) -> None:
     """List the queues with their sizes or, if a consumer, an asset or an event is given, the queued events.
 
@@ -49,10 +49,6 @@ def ls(
         List only updates of this asset: its URI or its name.
     event
         List only this event: its id, or its number.
-    wide
-        Show all columns and whole ids, however wide the terminal is.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         if consumer is None and asset is None and event is None:
@@ -74,7 +70,7 @@ def rm(
     before: Time | None = None,
     key: str | None = None,
     by: str | None = None,
-    json: bool = False,
+    json: AsJson = False,
 ) -> None:
     """Remove queued events. Each event gets a receipt that says who removed it and why.
 
@@ -95,8 +91,6 @@ def rm(
         The pending partition to remove from: required for a partitioned consumer, and refused for any other.
     by
         Who removes them; by default the user of this process.
-    json
-        Print one JSON document.
     """
     with Ledger.open() as ledger, places(**_OPTIONS):
         which = select(ledger.reader, consumer, asset, event)
@@ -125,7 +119,7 @@ def replay(
     consumer: str | None = None,
     asset: str | None = None,
     event: EventName | None = None,
-    json: bool = False,
+    json: AsJson = False,
 ) -> None:
     """Make undeliverable decisions wait for their runs again, which the evaluator then starts.
 
@@ -139,8 +133,6 @@ def replay(
         All decisions that consumed updates of this asset: its URI or its name.
     event
         All decisions that consumed this event: its id, or its number.
-    json
-        Print one JSON document.
     """
     with Ledger.open() as ledger:
         found = _undeliverable(ledger.reader, decision, consumer, asset, event)

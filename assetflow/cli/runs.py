@@ -12,7 +12,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.values import AtLeastOne
+from assetflow.cli.values import AsJson, AtLeastOne, Wide
 from assetflow.cli.watch import watchable
 from assetflow.core.rules.runs import FAILED
 from assetflow.core.shapes import as_json
@@ -38,8 +38,8 @@ def ls(
     consumer: str | None = None,
     running: bool = False,
     limit: AtLeastOne = 50,
-    wide: bool = False,
-    json: bool = False,
+    wide: Wide = False,
+    json: AsJson = False,
 ) -> None:
     """List the flow runs that assetflow started, newest first: why each runs, its state, and how long it took.
 
@@ -51,10 +51,6 @@ def ls(
         List only runs that have not ended, as far as the evaluator has heard.
     limit
         The largest number of runs to list.
-    wide
-        Show all columns and whole ids, however wide the terminal is.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         number = None if consumer is None else find_consumer(reader, consumer).consumer.id

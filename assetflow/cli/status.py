@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from rich.text import Text
 
 from assetflow.cli.output import print_json, show, table, text
+from assetflow.cli.values import AsJson
 from assetflow.cli.watch import watchable
 from assetflow.core.values.words import ago, count, iso, shown
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
@@ -15,18 +16,12 @@ from assetflow.ledger.read.reader import Reader
 
 
 @watchable
-def status(*, json: bool = False) -> int:
+def status(*, json: AsJson = False) -> int:
     """Show whether an evaluator is running, how far it is behind Prefect, and what is waiting for a run.
 
     The exit status is 0 if all is well, and 1 if something needs attention: no evaluator is running, Prefect does not
     answer, an update is not recorded or a decision has no run after a minute, or the evaluator has failed at something
-    for a minute.
-
-    Parameters
-    ----------
-    json
-        Print one JSON document.
-    """
+    for a minute."""
     with Reader.open() as reader:
         condition = asyncio.run(installation_status(reader, datetime.now(UTC)))
         place = reader.place

@@ -125,6 +125,11 @@ def _age(_: object, tokens: Sequence[Token]) -> timedelta:
     return age
 
 
+# What several commands have in common, with their help.
+AsJson = Annotated[bool, Parameter(help="Print one JSON document.")]
+Wide = Annotated[bool, Parameter(help="Show all columns and whole ids, however wide the terminal is.")]
+AssetName = Annotated[str, Parameter(help="The asset: its URI or its name.")]
+
 Age = Annotated[timedelta, Parameter(converter=_age)]
 Time = Annotated[datetime, Parameter(converter=_time)]
 Id = Annotated[UUID, Parameter(converter=_id, accepts_keys=False)]
@@ -132,6 +137,7 @@ EventName = Annotated[UUID | int | IdStart, Parameter(converter=_event, accepts_
 DecisionName = Annotated[UUID | int | IdStart, Parameter(converter=_decision, accepts_keys=False)]
 ZeroOrMore = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0))]
 AtLeastOne = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=1))]
+BackfillNumber = Annotated[AtLeastOne, Parameter(help="Its number, as `assetflow backfill ls` shows it.")]
 Port = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0, lte=65_535))]
 
 

@@ -9,17 +9,12 @@ from importlib.metadata import version as version_of
 from rich.text import Text
 
 from assetflow.cli.output import print_json, show, table
+from assetflow.cli.values import AsJson
 from assetflow.ledger.version import VERSION
 
 
-def version(*, json: bool = False) -> None:
-    """Show the versions of assetflow and of what it runs on.
-
-    Parameters
-    ----------
-    json
-        Print one JSON document.
-    """
+def version(*, json: AsJson = False) -> None:
+    """Show the versions of assetflow and of what it runs on."""
     found = {
         "assetflow": _installed("assetflow"),
         "prefect": _installed("prefect"),

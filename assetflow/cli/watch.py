@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import wraps
 from time import sleep
-from typing import Any
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from assetflow.cli.output import print_json, show, text
 from assetflow.core.values.words import at, count
@@ -18,10 +20,7 @@ from assetflow.operations.what_if import Preview
 EVERY = 2.0
 # To the upper left corner, and nothing below it.
 _CLEAR = "\x1b[H\x1b[J"
-_WORDS = """
-    watch
-        Show it anew every two seconds, until Ctrl+C.
-    """
+Watch = Annotated[bool, Parameter(help="Show it anew every two seconds, until Ctrl+C.")]
 
 Command = Callable[..., int | None]
 
@@ -37,12 +36,11 @@ def watchable(command: Command) -> Command:
             raise InvalidCall("--watch needs a terminal", fix="Leave it out, or leave out --json and the pipe")
         return _again_and_again(lambda: command(*given, **options))
 
-    # Cyclopts reads options and their words from these.
+    # Cyclopts reads options from these.
     signature = inspect.signature(command)
-    option = inspect.Parameter("watch", inspect.Parameter.KEYWORD_ONLY, default=False, annotation="bool")
+    option = inspect.Parameter("watch", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Watch)
     run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), option])  # pyright: ignore[reportAttributeAccessIssue]
-    run.__annotations__ = command.__annotations__ | {"watch": "bool"}
-    run.__doc__ = (command.__doc__ or "").rstrip() + _WORDS
+    run.__annotations__ = command.__annotations__ | {"watch": Watch}
     return run
 
 

@@ -8,6 +8,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
+from assetflow.cli.values import AsJson
 from assetflow.cli.watch import watchable
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
@@ -20,15 +21,13 @@ app = cyclopts.App(name="watchers", help="Watchers: queues and files that update
 
 @app.command
 @watchable
-def ls(*, wide: bool = False, json: bool = False) -> None:
+def ls(*, wide: bool = False, json: AsJson = False) -> None:
     """List the watchers: what each watches and updates, whether it works, its last update, and what waits.
 
     Parameters
     ----------
     wide
         Show all columns in full, however wide the terminal is.
-    json
-        Print one JSON document.
     """
     with Reader.open() as reader:
         listed = reader.watchers.all()
