@@ -15,6 +15,7 @@ from tests.cli.conftest import home as home
 from tests.cli.conftest import ledger as ledger
 from tests.cli.conftest import new_ledger as new_ledger
 from tests.cli.shop import CUSTOMERS, ORDERS, deploy, update
+from tests.golden import agrees
 
 FLOWS = """\
 from assetflow import Asset, flow
@@ -68,6 +69,11 @@ def test_the_exit_status_is_0_unless_it_is_asked_for(call: Call) -> None:
     assert call("diff", "--exit-code").code == 1
     assert call("diff", "--fail-on", "lost-events").code == 1
     assert [each["consumer"] for each in call("diff", "--json", "--others-stay").json["consumers"]] == ["report/shop"]
+
+
+@pytest.mark.usefixtures("project")
+def test_what_leaves_the_house_as_json(call: Call) -> None:
+    agrees("diff", call("diff", "--json").json)
 
 
 @pytest.mark.usefixtures("project")

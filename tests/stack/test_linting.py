@@ -12,6 +12,7 @@ from assetflow.stack.linting import LintConfig, lint_files
 from tests.cli.conftest import Call
 from tests.cli.conftest import call as call
 from tests.cli.conftest import home as home
+from tests.golden import agrees
 from tests.stack.broken_project import FAULTS, write_broken_project
 
 ROOT = Path(__file__).parents[2]
@@ -46,6 +47,7 @@ def test_each_fault_of_a_broken_project_is_found_and_nothing_else(broken: Path, 
     assert answer.code == 1
     assert set(FAULTS) == set(CHECKS)
     assert broken.exists()
+    agrees("lint", json.loads(answer.out))
 
 
 def test_the_text_names_the_place_the_fault_and_the_mend(broken: Path, call: Call) -> None:
