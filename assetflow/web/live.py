@@ -11,7 +11,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import StreamingResponse
+from fastapi.sse import EventSourceResponse, format_sse_event
 
 from assetflow.api.requests import Backend
 from assetflow.api.security import Access
@@ -130,7 +130,7 @@ async def stream(
     asset: Annotated[str | None, Query(max_length=1500)] = None,
     consumer: Annotated[str | None, Query(max_length=1000)] = None,
     seen: Annotated[str | None, Query(pattern=r"^\d{1,18}\.\d{1,18}\.\d{1,18}$")] = None,
-) -> StreamingResponse:
+) -> EventSourceResponse:
     """Stream the changes: `assets`, `events`, `decisions` and `troubles`, each as an event with that name.
 
     Parameters:
@@ -140,8 +140,8 @@ async def stream(
     """
     live: Live = request.app.state.live
 
-    async def told() -> AsyncGenerator[str]:
-        yield "retry: 3000\n\n"
+    async def told() -> AsyncGenerator[bytes]:
+        yield format_sse_event(retry=3000)
         async for change in live.changes(None if seen is None else Position(*map(int, seen.split(".")))):
             if change is None:
                 access: Access = request.app.state.access
@@ -149,13 +149,13 @@ async def stream(
                     if not await access.rights(request.headers):
                         # The user has logged out.
                         return
-                yield ": here\n\n"
+                yield format_sse_event(comment="here")
                 continue
             for kind in sorted(change.kinds):
                 if _concerns(kind, change, asset, consumer):
-                    yield f"event: {kind}\ndata: {json.dumps(kind)}\n\n"
+                    yield format_sse_event(event=kind, data_str=json.dumps(kind))
 
-    return StreamingResponse(told(), media_type="text/event-stream", headers={"cache-control": "no-store"})
+    return EventSourceResponse(told(), headers={"cache-control": "no-store"})
 
 
 def _concerns(kind: str, change: LedgerChange, asset: str | None, consumer: str | None) -> bool:
