@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from assetflow.core.values.events import Recording
 from assetflow.core.values.words import shown
@@ -130,6 +131,19 @@ async def keep_going(name: str, loop: Callable[[], Awaitable[None]], health: Hea
                 backoff.reset()
             health.down(name, error)
         await asyncio.sleep(backoff.next())
+
+
+async def run_until(stop: asyncio.Event | None, work: Coroutine[Any, Any, None]) -> None:
+    """Run the work of a process until `stop` is set, or for ever without one. Raise the error that ends it."""
+    working = asyncio.create_task(work)
+    stopping = asyncio.create_task((stop or asyncio.Event()).wait())
+    try:
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        stopping.cancel()
+        working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working
 
 
 @contextmanager

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
 from assetflow.errors import LeaseLost, LedgerForeign, WatchingFailed
-from assetflow.evaluator.health import Health, keep_going, logger, one_reason
+from assetflow.evaluator.health import Health, keep_going, logger, one_reason, run_until
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.lease import LEASE_SECONDS, Role
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
@@ -37,17 +36,7 @@ async def watch(
         LedgerForeign: this Prefect belongs to another ledger.
         LedgerError: the ledger cannot be opened.
     """
-    working = asyncio.create_task(_work(place, ready))
-    stopping = asyncio.create_task((stop or asyncio.Event()).wait())
-    try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            working.result()
-    finally:
-        stopping.cancel()
-        working.cancel()
-        with suppress(asyncio.CancelledError):
-            await working
+    await run_until(stop, _work(place, ready))
 
 
 async def _work(place: str | Path | None, ready: Callable[[], None]) -> None:

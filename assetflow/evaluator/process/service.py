@@ -7,13 +7,13 @@ import gc
 import json
 import os
 from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from assetflow.errors import LeaseLost
-from assetflow.evaluator.health import logger
+from assetflow.evaluator.health import logger, run_until
 from assetflow.evaluator.process.composition import open_evaluator
 from assetflow.evaluator.process.evaluator import Evaluator, Options, utc_now
 from assetflow.private import make_private, make_private_folder
@@ -47,15 +47,7 @@ async def evaluate(
         InvalidSettings: a module of listeners cannot be imported, or Prefect is to deliver without an evaluator.
         PrefectUnreachable: no Prefect server is configured, or it does not answer for as long as the options say.
     """
-    working = asyncio.create_task(_work(options or Options(), place, at_work))
-    stopping = asyncio.create_task((stop or asyncio.Event()).wait())
-    try:
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        stopping.cancel()
-        working.cancel()
-        with suppress(asyncio.CancelledError):
-            await working
+    await run_until(stop, _work(options or Options(), place, at_work))
 
 
 async def _work(options: Options, place: str | Path | None, at_work: AtWork) -> None:
