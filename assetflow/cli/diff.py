@@ -60,7 +60,7 @@ def diff(
     markdown
         Print Markdown, for a comment on a pull request.
     exit_code
-        Exit with 1 if something would change.
+        Exit with 1 if something would change, or if a flow cannot be imported.
     fail_on
         Exit with 1 if queued events would be lost (lost-events), or if a consumer would have had fewer runs in the
         replay (fewer-runs). Separate several with commas.
@@ -84,7 +84,7 @@ def diff(
     else:
         show(*_lines(found))
     failed = ("lost-events" in fail_on and found.lost_events > 0) or ("fewer-runs" in fail_on and found.has_fewer_runs)
-    return int(failed or (exit_code and found.changes_something))
+    return int(failed or (exit_code and (found.changes_something or bool(found.problems))))
 
 
 def _lines(found: Comparison) -> Iterator[Text]:

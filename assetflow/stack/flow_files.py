@@ -18,7 +18,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from assetflow.core.lint import Finding, SeenFlow
 from assetflow.core.wire.declarations import FlowDeclaration
-from assetflow.errors import AssetflowWarning, InvalidFlow, InvalidProject
+from assetflow.errors import AssetflowError, AssetflowWarning, InvalidFlow, InvalidProject
 
 # A folder may have scripts that do something when they are imported.
 _HAS_FLOWS = re.compile(r"^\s*(from|import) (assetflow|prefect)\b", re.M)
@@ -131,8 +131,10 @@ def _not_imported(file: Path, error: InvalidFlow) -> Finding:
     frames = inspect.getinnerframes(cause.__traceback__) if cause is not None and cause.__traceback__ else []
     lines = [frame.lineno for frame in frames if Path(frame.filename).resolve() == file.resolve()]
     line = cause.lineno if isinstance(cause, SyntaxError) and cause.filename == str(file.resolve()) else None
-    fix = getattr(cause, "fix", "") or error.fix
-    return Finding("AF001", shown_path(file), line or (lines[-1] if lines else 1), error.message, fix)
+    message, fix = error.message, error.fix
+    if isinstance(cause, AssetflowError):
+        message, fix = f"{cause.where}: {cause.message}" if cause.where else cause.message, cause.fix
+    return Finding("AF001", shown_path(file), line or (lines[-1] if lines else 1), message, fix)
 
 
 def _flows_in(module: ModuleType, file: Path) -> Iterator[FoundFlow]:

@@ -40,15 +40,17 @@ class LintConfig:
         """Read the config of a folder; without one, everything has its default.
 
         Raises:
-            InvalidSettings: the file is not TOML, or has an unknown key, a value that is no list, or an unknown code.
+            InvalidSettings: the file is not TOML, or the table has an unknown key, a value that is no list, or an
+                unknown code.
         """
         file = folder / "pyproject.toml"
         try:
             text = file.read_text(encoding="utf-8") if file.exists() else ""
-            tools = cast("Mapping[str, Mapping[str, Mapping[str, object]]]", tomllib.loads(text).get("tool", {}))
-        except (OSError, ValueError) as error:
+            given = cast("Mapping[str, object]", dict(tomllib.loads(text).get("tool", {}).get("assetflow", {})["lint"]))
+        except KeyError:
+            return cls()
+        except (AttributeError, OSError, TypeError, ValueError) as error:
             raise InvalidSettings(f"cannot be read: {error}", where=str(file), fix="Write it as TOML") from error
-        given = tools.get("assetflow", {}).get("lint", {})
         for key, value in given.items():
             if key not in cls.__dataclass_fields__:
                 known = ", ".join(cls.__dataclass_fields__)

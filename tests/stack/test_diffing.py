@@ -95,6 +95,7 @@ def test_a_file_that_cannot_be_imported_is_named_and_the_rest_is_compared(projec
     assert [(each["change"], each["consumer"]) for each in found["consumers"]] == [("changed", "report/shop")]
     first, second = found["problems"]
     assert "broken.py: cannot be imported: ModuleNotFoundError" in first
+    assert call("diff", "--exit-code").code == 1
     assert second == "flows.py: there is no flow none in it"
 
 

@@ -100,6 +100,8 @@ def test_the_config_names_places_codes_and_what_comes_from_outside(one_flow: Pat
         ('[tool.assetflow.lint]\nignore = "AF004"\n', "ignore is 'AF004'"),
         ('[tool.assetflow.lint]\nignore = ["AF999"]\n', "there is no check 'AF999'"),
         ("[tool.assetflow.lint\n", "cannot be read"),
+        ("[tool.assetflow]\nlint = 3\n", "cannot be read"),
+        ("[tool]\nassetflow = 3\n", "cannot be read"),
     ],
 )
 def test_a_config_that_is_none_is_refused(one_flow: Path, call: Call, config: str, said: str) -> None:
@@ -113,6 +115,14 @@ def test_places_that_are_not_there_are_refused(one_flow: Path, call: Call) -> No
     assert "there is no such file or folder" in call("lint", "nowhere").err
     assert "no file is named" in call("lint").err
     assert "there is no check 'AF1'" in call("lint", one_flow.name, "--ignore", "AF1").err
+
+
+def test_a_flow_that_is_refused_at_its_import_says_so_once(one_flow: Path) -> None:
+    one_flow.write_text(MAKER.replace('Asset("s3://nobody/updates")', '"no cron"'), encoding="utf-8")
+    (found,) = lint_files([one_flow], LintConfig())
+    assert (found.code, found.line) == ("AF001", 3)
+    assert found.message.startswith("flow report: the text 'no cron' is not a timetable")
+    assert found.fix not in found.message
 
 
 def test_what_a_module_prints_does_not_get_into_the_json(one_flow: Path, call: Call) -> None:
