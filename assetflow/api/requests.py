@@ -8,7 +8,9 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import wraps
 from hashlib import blake2b
+from inspect import iscoroutinefunction
 from typing import Annotated, Any, Generic, LiteralString, TypeVar
 
 from fastapi import Depends, Path, Query, Request, Response
@@ -19,7 +21,7 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from assetflow.core.json_data import is_plain_text
-from assetflow.core.shapes import as_json, shape
+from assetflow.core.shapes import as_json, as_text, shape
 from assetflow.errors import InvalidCall
 from assetflow.evaluator.process.status import held_up
 from assetflow.ledger.lease import Evaluators
@@ -220,7 +222,26 @@ class Json(JSONResponse):
 
 
 class EtagRoute(APIRoute):
-    """A route that answers GET with an ETag, and with 304 if the client already has the response."""
+    """A route that writes the fact that its function returns, in the thread of the function.
+
+    It answers GET with an ETag, and with 304 if the client already has the response.
+    """
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        @wraps(endpoint)
+        def call(*given: Any, **named: Any) -> Response:
+            return self._written(endpoint(*given, **named))
+
+        @wraps(endpoint)
+        async def wait(*given: Any, **named: Any) -> Response:
+            return self._written(await endpoint(*given, **named))
+
+        super().__init__(path, wait if iscoroutinefunction(endpoint) else call, **options)
+
+    def _written(self, found: Any) -> Response:
+        if isinstance(found, Response):
+            return found
+        return Response(as_text(self.response_model, found), media_type="application/json")
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         answer = super().get_route_handler()

@@ -6,6 +6,7 @@ pydantic writes and reads their JSON, and describes it. It is imported when that
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -119,6 +120,18 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 def as_json(fact: object) -> Any:
     """Return a fact, or anything made of facts, ids and moments, as JSON data."""
     return _adapter(type(fact)).dump_python(fact, mode="json", by_alias=True)
+
+
+def as_text(kind: Any, fact: object) -> bytes:
+    """Return a fact of a type as JSON in ASCII."""
+    from pydantic_core import PydanticSerializationError
+
+    try:
+        return _adapter(kind).dump_json(fact, by_alias=True, ensure_ascii=True)
+    except PydanticSerializationError:
+        # A lone surrogate in an extra has no UTF-8 form, which pydantic goes through.
+        data = _adapter(kind).dump_python(fact, mode="json", by_alias=True)
+        return json.dumps(data, allow_nan=False, separators=(",", ":")).encode("ascii")
 
 
 def from_json(kind: type[T], data: object) -> T:
