@@ -44,7 +44,7 @@ def test_a_policy_of_a_flow_that_is_gone_leaves_the_clock_nothing_to_do(place: P
     remove(place, "core")
     passed = place.ledger.writer.clock.run(place.now + 2 * HOUR, place.now + 2 * HOUR)
     assert passed.next is None
-    assert not passed.told
+    assert not passed.policy_changes
 
 
 def test_another_schedule_for_the_last_flow_leaves_the_clock_nothing_to_do(place: Place) -> None:
