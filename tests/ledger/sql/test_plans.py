@@ -228,7 +228,7 @@ def test_passes_over_eager_and_lazy_flows_and_policies_scan_nothing(
         ledger.writer.freshness.to_tell(10)
     assert by_key
     assert "board" in place.names(asked)
-    assert passed.told
+    assert passed.policy_changes
     assert scans(ledger, sent, (*LARGE, *COMPARED)) == []
 
 
