@@ -97,7 +97,10 @@ class Connection(H11Protocol):
         others = cast("set[Connection]", self.connections - {self})
         waiting = [each for each in others if each.waits and not each.transport.is_closing()]
         if waiting:
-            min(waiting, key=lambda each: each._since).transport.abort()
+            longest = min(waiting, key=lambda each: each._since)
+            longest.transport.abort()
+            # A request may be read before the end of the connection is: uvicorn would still count it, and answer 503.
+            self.connections.discard(longest)
         if self.may_tell():
             logger.warning(
                 "all %d connections are in use: each new one replaces the one that has waited longest for its client",
