@@ -143,7 +143,7 @@ def test_scenarios_on_the_ledger(
     "part",
     [
         slice(1),
-        pytest.param(slice(1, 4), marks=pytest.mark.long),
+        pytest.param(slice(1, 4), marks=[pytest.mark.long, pytest.mark.timeout(600)]),
         pytest.param(slice(4, 25), marks=[pytest.mark.long, pytest.mark.timeout(1800)]),
     ],
     ids=str,
