@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import yaml
@@ -18,10 +21,13 @@ GOOD = "deployments: [{name: shop, entrypoint: 'flows.py:report'}]"
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "flows.py").write_text(FLOW)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    # What is loaded from here must not stand for this repository's package `flows` in later tests.
+    with patch.dict(sys.modules), patch.object(sys, "path", [*sys.path]):
+        sys.modules.pop("flows", None)
+        yield tmp_path
 
 
 def of(entrypoint: str) -> str:
