@@ -280,9 +280,13 @@ def layered(ledger: Ledger) -> list[Asset]:
     return [asset for layer in layers for asset in layer]
 
 
-def test_8_9_many_assets_are_read_together(sqlite_ledger: Ledger) -> None:
+@pytest.fixture
+def assets(sqlite_ledger: Ledger) -> list[Asset]:
+    return layered(sqlite_ledger)
+
+
+def test_8_9_many_assets_are_read_together(sqlite_ledger: Ledger, assets: list[Asset]) -> None:
     ledger = sqlite_ledger
-    assets = layered(ledger)
     alone = {asset.uri: status(ledger, asset) for asset in assets}
     with statements(ledger) as sent:
         together = {each.uri: each for each in ledger.reader.freshness.statuses(None, NOW)}
