@@ -206,6 +206,8 @@ def simulate(
             other running without pause. The error names the place, or the flows.
     """
     if isinstance(scenario, Mapping):
+        if steps:
+            refuse("a scenario has steps of its own", "steps", "Give steps beside flows only")
         return run_scenario(read_scenario(scenario, where))
     happens = [{"event": each} if isinstance(each, Asset) else each for each in steps]
     return run_scenario(scenario_of_flows("flows", _schedules(scenario), happens, "steps"))

@@ -43,6 +43,11 @@ def test_what_is_not_a_flow_with_a_schedule_is_refused(wrong: object) -> None:
         simulate([wrong], [])
 
 
+def test_a_scenario_takes_no_steps_beside_its_own() -> None:
+    with pytest.raises(InvalidScenario, match="steps of its own"):
+        simulate({"name": "s", "consumers": {}, "steps": []}, [orders])
+
+
 def test_a_step_that_is_wrong_is_named() -> None:
     with pytest.raises(InvalidScenario, match="steps, step 1"):
         simulate([report], [orders, {"evnt": "x"}])
