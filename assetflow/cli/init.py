@@ -7,6 +7,7 @@ from pathlib import Path
 from rich.text import Text
 
 from assetflow.cli.output import show
+from assetflow.errors import InvalidProject
 from assetflow.stack.new_project import Target, begin_project, write_deployment
 
 
@@ -24,4 +25,10 @@ def init(*, deploy: Target | None = None) -> None:
     folder = Path.cwd()
     done = begin_project(folder) if deploy is None else write_deployment(folder, deploy)
     after = "Start it with: assetflow dev" if deploy is None else f"Read deployments/{deploy}/README.md"
-    show(*map(Text, done), Text(), Text(after))
+    try:
+        lines = [Text(line) for line in done]
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidProject(
+            f"a file of the project cannot be read or written: {error}", fix="Mend it, then run this again"
+        ) from error
+    show(*lines, Text(), Text(after))

@@ -43,7 +43,7 @@ def of_project(folder: Path) -> WantedFlows:
     """Return the deployments of `prefect.yaml`. If one cannot be read, nothing counts as removed.
 
     Raises:
-        InvalidProject: there is no `prefect.yaml`, or it is damaged.
+        InvalidProject: `prefect.yaml` does not exist, or is not valid.
     """
     project = read_project(folder, checked=False)
     found = WantedFlows()
@@ -68,7 +68,7 @@ def _wanted(folder: Path, deployment: Deployment) -> WantedFlow:
     flow: object = getattr(imported(folder / file), function, None)
     name: object = getattr(flow, "name", None)
     if not isinstance(name, str):
-        raise InvalidFlow(f"there is no flow {function} in it", where=file, fix="Name a function with @flow")
+        raise InvalidFlow(f"the file has no flow {function}", where=file, fix="Name a function with @flow")
     return WantedFlow(f"{name}/{deployment.name}", declaration_of(flow))
 
 
@@ -76,7 +76,7 @@ def of_files(places: Iterable[Path], deployed: Iterable[DeployedFlow]) -> Wanted
     """Return the flows of files, each for all of its deployments, or as a new one; other deployments stay.
 
     Raises:
-        InvalidProject: there is no such file or folder.
+        InvalidProject: the file or folder does not exist.
     """
     loaded = load(places)
     names = [each.name for each in deployed]

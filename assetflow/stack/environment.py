@@ -159,7 +159,7 @@ def last_ports(home: Path) -> tuple[int | None, int | None]:
     """Return the ports of Prefect's server and of the pages when the stack in a folder ran last."""
     try:
         noted = json.loads(_state_file(home).read_text())
-        return noted["port"], noted["pages_port"]
+        return int(noted["port"]), int(noted["pages_port"])
     except (OSError, ValueError, KeyError, TypeError):
         return None, None
 
@@ -195,6 +195,6 @@ def _bound(port: int) -> int | None:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
-        except OSError:
+        except (OSError, OverflowError):
             return None
         return int(probe.getsockname()[1])

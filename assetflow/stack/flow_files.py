@@ -89,7 +89,7 @@ def load(places: Iterable[Path]) -> FlowFiles:
     """Import files, and those files of folders that import assetflow or Prefect; a file that cannot be is a finding.
 
     Raises:
-        InvalidProject: there is no such file or folder.
+        InvalidProject: the file or folder does not exist.
     """
     found = FlowFiles(files=list(dict.fromkeys(file for place in places for file in _files(place))))
     for file in found.files:
@@ -110,7 +110,7 @@ def _files(place: Path) -> Sequence[Path]:
     if place.is_file():
         return [place]
     if not place.is_dir():
-        raise InvalidProject("there is no such file or folder", where=str(place), fix="Name files or folders")
+        raise InvalidProject("the file or folder does not exist", where=str(place), fix="Name files or folders")
     inside = (file for file in sorted(place.rglob("*.py")) if not _is_hidden(file.relative_to(place)))
     return [file for file in inside if _HAS_FLOWS.search(file.read_text(encoding="utf-8", errors="replace"))]
 

@@ -40,7 +40,7 @@ class LintConfig:
         """Read the config of a folder; without one, everything has its default.
 
         Raises:
-            InvalidSettings: the file is not TOML, or the table has an unknown key, a value that is no list, or an
+            InvalidSettings: the file is not TOML, or the table has an unknown key, a value that is not a list, or an
                 unknown code.
         """
         file = folder / "pyproject.toml"
@@ -95,7 +95,7 @@ def lint_files(places: Sequence[Path], config: LintConfig, deployed: Collection[
         deployed: URIs and names that a ledger knows.
 
     Raises:
-        InvalidProject: there is no such file or folder.
+        InvalidProject: the file or folder does not exist.
     """
     loaded = load(places)
     sources = {shown_path(file): source for file in loaded.files if (source := _source(file)) is not None}

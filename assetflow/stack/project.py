@@ -76,7 +76,7 @@ def read_project(folder: Path, *, checked: bool = True) -> Project:
                 where=str(folder),
                 fix=f"Rename {name}",
             )
-    document = _document(folder / FILE)
+    document = read_document(folder / FILE)
     given: object = document.get("deployments")
     if not given:
         raise InvalidProject(
@@ -91,7 +91,12 @@ def read_project(folder: Path, *, checked: bool = True) -> Project:
     return Project(folder, deployments, document)
 
 
-def _document(place: Path) -> Json:
+def read_document(place: Path) -> Json:
+    """Return what a `prefect.yaml` says.
+
+    Raises:
+        InvalidProject: it cannot be read, or is not a mapping in YAML.
+    """
     try:
         found = cast(object, yaml.safe_load(place.read_text(encoding="utf-8")))
     except yaml.MarkedYAMLError as error:

@@ -18,7 +18,14 @@ from typing import IO, cast
 
 import httpx
 
-from assetflow.errors import InvalidProject, JavaNotFound, PrefectRefused, PrefectUnauthorized, StackFailed
+from assetflow.errors import (
+    AssetflowError,
+    InvalidProject,
+    JavaNotFound,
+    PrefectRefused,
+    PrefectUnauthorized,
+    StackFailed,
+)
 from assetflow.private import make_private_folder
 from assetflow.stack import deploying, prefect_server
 from assetflow.stack.calls import PrefectCalls
@@ -241,7 +248,7 @@ class Stack:
         self._tell("The project has changed: deploying its flows again")
         try:
             self.deploy()
-        except (InvalidProject, StackFailed) as error:
+        except AssetflowError as error:
             self._tell(f"Nothing was deployed, and what was deployed before stays: {error}")
         else:
             self._tell("Deployed")

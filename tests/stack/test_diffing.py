@@ -96,7 +96,7 @@ def test_a_file_that_cannot_be_imported_is_named_and_the_rest_is_compared(projec
     first, second = found["problems"]
     assert "broken.py: cannot be imported: ModuleNotFoundError" in first
     assert call("diff", "--exit-code").code == 1
-    assert second == "flows.py: there is no flow none in it"
+    assert second == "flows.py: the file has no flow none"
 
 
 @pytest.fixture

@@ -112,7 +112,7 @@ def test_a_config_that_is_none_is_refused(one_flow: Path, call: Call, config: st
 
 
 def test_places_that_are_not_there_are_refused(one_flow: Path, call: Call) -> None:
-    assert "there is no such file or folder" in call("lint", "nowhere").err
+    assert "the file or folder does not exist" in call("lint", "nowhere").err
     assert "no file is named" in call("lint").err
     assert "there is no check 'AF1'" in call("lint", one_flow.name, "--ignore", "AF1").err
 

@@ -11,6 +11,9 @@ import yaml
 from assetflow.errors import InvalidProject
 from assetflow.stack.new_project import Target, begin_project, with_deployments, write_deployment
 from assetflow.stack.project import read_project
+from tests.cli.conftest import Call
+from tests.cli.conftest import call as call
+from tests.cli.conftest import home as home
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "start.md").read_text()
@@ -66,14 +69,17 @@ def test_a_project_keeps_its_flows_and_its_lines(tmp_path: Path) -> None:
         "deployments:\n    - {name: a}\n    # the end\nname: x\n",
     ],
 )
-def test_deployments_are_added_to_any_file(text: str) -> None:
-    found = yaml.safe_load(with_deployments(text, ADDED))
+def test_deployments_are_added_to_any_file(tmp_path: Path, text: str) -> None:
+    (tmp_path / "prefect.yaml").write_text(text)
+    found = yaml.safe_load(with_deployments(tmp_path / "prefect.yaml", ADDED))
     before = yaml.safe_load(text) or {}
     assert found["deployments"] == [*before.pop("deployments", []), {"name": "new", "entrypoint": "flows.py:report"}]
     assert {name: found[name] for name in before} == before
 
 
-@pytest.mark.parametrize("text", ["deployments: []", "deployments: {a: b}", "- a", "deployments: [", "deployments:"])
+@pytest.mark.parametrize(
+    "text", ["deployments: []", "deployments: {a: b}", "- a", "deployments: [", "deployments:", "\x00"]
+)
 def test_a_file_that_takes_no_lines_is_refused_and_nothing_is_written(tmp_path: Path, text: str) -> None:
     (tmp_path / "prefect.yaml").write_text(text)
     with pytest.raises(InvalidProject):
@@ -90,3 +96,11 @@ def test_the_files_for_other_machines_are_those_of_this_repository(tmp_path: Pat
         assert written == place.read_text() or place.suffix == ".md"
         assert "](../" not in written
     assert all(line.startswith("kept ") for line in write_deployment(tmp_path, target))
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".gitignore").mkdir()
+    refused = call("init")
+    assert (refused.code, "Traceback" in refused.err) == (2, False)
+    assert "cannot be read or written" in refused.err

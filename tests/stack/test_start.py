@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.errors import PortInUse, StackFailed
+from assetflow.errors import PortInUse, PrefectUnreachable, StackFailed
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project, last_ports
 from assetflow.stack.stack import Stack, empty
 from tests.environment.waiting import until
@@ -110,6 +110,21 @@ def test_the_ports_of_the_last_start_are_used_again_if_they_are_free(tmp_path: P
         assert last_ports(tmp_path) == (taken, free)
         assert choose_port(None, last=taken) != taken
         assert choose_port(None, last=free) == free
+    (tmp_path / "stack.json").write_text(json.dumps({"port": "x", "pages_port": 1}))
+    assert last_ports(tmp_path) == (None, None)
+    assert 0 < choose_port(None, last=99_999) < 65_536
+
+
+def test_prefect_that_does_not_answer_a_redeploy_ends_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    stack = Stack(environment(project), told.append)
+
+    def unreachable() -> None:
+        raise PrefectUnreachable("Prefect does not answer")
+
+    monkeypatch.setattr(stack, "deploy", unreachable)
+    stack._reload()
+    assert "Nothing was deployed" in told[-1]
 
 
 def environment(project: Path) -> StackEnvironment:

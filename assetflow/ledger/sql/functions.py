@@ -148,7 +148,7 @@ class JsonText(_Text):
 
 
 class KeyText(_Text):
-    """A key as text, which can be part of a primary key: the empty text, which is no key, stands for `None`."""
+    """A key as text, which can be part of a primary key. The empty text stands for `None`."""
 
     cache_ok = True
     spec = "VARCHAR"

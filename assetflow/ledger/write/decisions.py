@@ -303,7 +303,7 @@ class RunWriter(Operations):
             at: when it left its final state; `None` if nobody knows: then as early as can be, at its end.
 
         Returns:
-            False if there is no such run, it has not ended, or its end is newer.
+            False if the ledger does not know the run, the run has not ended, or its end is newer.
         """
         with self._store.transaction(now) as unit:
             row = unit.connection.execute(_RUN, {"run": run}).one_or_none()

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import yaml
 
 from assetflow.errors import InvalidProject
-from assetflow.stack.project import FILE
+from assetflow.stack.project import FILE, read_document
 
 Target = Literal["one-machine", "replicas"]
 
@@ -40,12 +40,12 @@ def begin_project(folder: Path) -> Iterator[str]:
     else:
         deployments = _template("prefect.yaml").replace("flows.py:", f"{module}.py:")
         # Refuse a file that cannot take the deployments before anything is written.
-        current = _read(folder / FILE)
-        completed = deployments if current is None else with_deployments(current, deployments)
+        is_new = not (folder / FILE).exists()
+        completed = deployments if is_new else with_deployments(folder / FILE, deployments)
         _write(folder / f"{module}.py", _template("flows.py.txt"))
         yield f"wrote {module}.py: two flows, of which one runs when the other has updated an asset"
         (folder / FILE).write_text(completed, encoding="utf-8")
-        yield f"wrote {FILE}" if current is None else f"added two deployments to {FILE}"
+        yield f"wrote {FILE}" if is_new else f"added two deployments to {FILE}"
         _write(folder / f"test_{module}.py", _template("test_flows.py.txt").replace("from flows", f"from {module}"))
         yield f"wrote test_{module}.py"
     yield from _complete_gitignore(folder / ".gitignore")
@@ -71,27 +71,24 @@ def write_deployment(folder: Path, target: Target) -> Iterator[str]:
             yield f"wrote {name}"
 
 
-def with_deployments(text: str, added: str) -> str:
+def with_deployments(place: Path, added: str) -> str:
     """Return a `prefect.yaml` with further deployments at the end of its list; every other line stays as it is.
 
     Parameters:
-        text: the file as it is.
+        place: the file.
         added: a file that has only deployments.
+
+    Raises:
+        InvalidProject: the file is not valid, or its list of deployments is not written as a list with dashes.
     """
-    text = f"{text.rstrip()}\n"
-    try:
-        root = yaml.compose(text, Loader=yaml.SafeLoader)
-    except yaml.YAMLError as error:
-        said = str(error).replace("\n", " ")
-        raise InvalidProject(f"not valid YAML: {said}", where=FILE, fix="Correct it, then run this again") from error
-    if root is None:
-        return f"{text}{added}".lstrip()
-    if isinstance(root, yaml.MappingNode):
-        listed = next((value for key, value in root.value if key.value == "deployments"), None)
-        if listed is None:
-            return f"{text}\n{added}"
-        if isinstance(listed, yaml.SequenceNode) and not listed.flow_style and listed.value:
-            return _inserted(text.splitlines(), listed, added.splitlines()[1:])
+    given = read_document(place)
+    text = f"{place.read_text(encoding='utf-8').rstrip()}\n"
+    if "deployments" not in given:
+        return f"{text}\n{added}" if given else f"{text}{added}".lstrip()
+    root = cast(yaml.MappingNode, yaml.compose(text, Loader=yaml.SafeLoader))
+    listed = next(value for key, value in root.value if key.value == "deployments")
+    if isinstance(listed, yaml.SequenceNode) and not listed.flow_style and listed.value:
+        return _inserted(text.splitlines(), listed, added.splitlines()[1:])
     raise InvalidProject(
         "`deployments` is not a list of lines with dashes, so nothing can be added to it",
         where=FILE,
@@ -108,7 +105,7 @@ def _inserted(lines: list[str], listed: yaml.SequenceNode, entries: list[str]) -
 
 
 def _complete_gitignore(place: Path) -> Iterator[str]:
-    current = _read(place) or ""
+    current = place.read_text(encoding="utf-8") if place.exists() else ""
     missing = [line for line in _template("gitignore.txt").splitlines() if line not in current.splitlines()]
     if missing:
         before = f"{current.rstrip()}\n" if current.strip() else ""
@@ -122,10 +119,6 @@ def _has(folder: Path, module: str) -> bool:
 
 def _template(name: str) -> str:
     return (_TEMPLATES / "project" / name).read_text(encoding="utf-8")
-
-
-def _read(place: Path) -> str | None:
-    return place.read_text(encoding="utf-8") if place.exists() else None
 
 
 def _write(place: Path, text: str) -> None:
