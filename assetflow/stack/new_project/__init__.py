@@ -19,8 +19,8 @@ from assetflow.stack.project import FILE, read_document
 Target = Literal["one-machine", "replicas"]
 
 _TEMPLATES = Path(__file__).parent
-# A module that a project with flows of its own gets instead of `flows.py`.
-_SECOND_NAME = "shop"
+# The module of the flows; the second one is for a project that has flows of its own.
+_NAMES = ("flows", "shop")
 # A link of this repository's pages leads nowhere from a project.
 _LINK = re.compile(r"\[([^\]]+)\]\(\.\./[^)]*\)")
 
@@ -34,9 +34,9 @@ def begin_project(folder: Path) -> Iterator[str]:
     Raises:
         InvalidProject: `prefect.yaml` is not valid, or its list of deployments is not written as a list with dashes.
     """
-    module = _SECOND_NAME if _has(folder, "flows") else "flows"
-    if _has(folder, module):
-        yield f"kept {module}.py: no example was written"
+    module = next((each for each in _NAMES if not _has(folder, each)), None)
+    if module is None or _has_example(folder / FILE):
+        yield "kept the flows: no example was written"
     else:
         deployments = _template("prefect.yaml").replace("flows.py:", f"{module}.py:")
         # Refuse a file that cannot take the deployments before anything is written.
@@ -115,6 +115,10 @@ def _complete_gitignore(place: Path) -> Iterator[str]:
 
 def _has(folder: Path, module: str) -> bool:
     return (folder / f"{module}.py").exists() or (folder / module).is_dir()
+
+
+def _has_example(place: Path) -> bool:
+    return place.exists() and any(f"{each}.py:produce" in place.read_text(encoding="utf-8") for each in _NAMES)
 
 
 def _template(name: str) -> str:
