@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from assetflow.ledger.read.comparing import CompareReader
     from assetflow.ledger.read.consumers import ConsumerReader, DeadlineReader
     from assetflow.ledger.read.decisions import DecisionReader
+    from assetflow.ledger.read.ended_runs import EndedRunReader
     from assetflow.ledger.read.events import EventReader, ReceiptReader
     from assetflow.ledger.read.explanations import WhatIfReader
     from assetflow.ledger.read.feed import FeedReader
@@ -52,6 +53,7 @@ _TOPICS = {
     "consumers": ("consumers", "ConsumerReader"),
     "queues": ("queues", "QueueReader"),
     "decisions": ("decisions", "DecisionReader"),
+    "ended_runs": ("ended_runs", "EndedRunReader"),
     "deadlines": ("consumers", "DeadlineReader"),
     "policies": ("freshness", "PolicyReader"),
     "backfills": ("backfills", "BackfillReader"),
@@ -79,8 +81,8 @@ class Reader(Topic):
 
     Attributes:
         place: the file or the address of the ledger, for people to read.
-        events, receipts, assets, partitions, consumers, queues, decisions, deadlines, policies, freshness, backfills,
-            lineage, graph, watchers: the reads about each of these.
+        events, receipts, assets, partitions, consumers, queues, decisions, ended_runs, deadlines, policies, freshness,
+            backfills, lineage, graph, watchers: the reads about each of these.
         feed: new assets, events, decisions and missed deadlines from a position on.
         pruning: what is old and no longer needed.
         waiting: which queues wait longest.
@@ -97,6 +99,7 @@ class Reader(Topic):
     consumers: ConsumerReader
     queues: QueueReader
     decisions: DecisionReader
+    ended_runs: EndedRunReader
     deadlines: DeadlineReader
     policies: PolicyReader
     backfills: BackfillReader

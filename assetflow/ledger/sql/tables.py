@@ -267,6 +267,40 @@ class DecisionRow(Base, table=True):
     because: list[Any] = Field(sa_type=CAUSES)
 
 
+class EndedRunRow(Base, table=True):
+    """The final state of a flow run of a consumer or a maker, whoever started it. Contract 4.8.
+
+    `state_id` and `state_at` are those of the state, by Prefect's clock. `posted` is when the event of its failure was
+    sent to Prefect last, `stored` when Prefect's log was seen to have it, or when it was clear that none is needed.
+    """
+
+    __table_args__ = (
+        Index(None, "deployment_id", "target_key", "outcome", "ended"),
+        Index(None, "outcome", "number"),
+        Index(None, "ended"),
+        partial_index("ended_run_to_tell", "number", where="stored IS NULL"),
+    )
+    number: int = Field(primary_key=True, sa_type=Number)
+    flow_run_id: UUID = Field(unique=True)
+    name: str
+    deployment_id: UUID
+    flow: str
+    target_key: str = Field(sa_type=KeyText)
+    state: str
+    outcome: str
+    started_by: str
+    decision: UUID | None = None
+    asked: datetime = Field(sa_type=UtcTime)
+    began: datetime | None = Field(default=None, sa_type=UtcTime)
+    ended: datetime = Field(sa_type=UtcTime)
+    error: str = Field(default="", sa_type=Text)
+    repeated: bool = False
+    state_id: UUID
+    state_at: datetime = Field(sa_type=UtcTime)
+    posted: datetime | None = Field(default=None, sa_type=UtcTime)
+    stored: datetime | None = Field(default=None, sa_type=UtcTime)
+
+
 class ConsumerClockRow(Base, table=True):
     """The state of a timed consumer's opening hours (9.7); `due`: when to look at them again."""
 
@@ -434,6 +468,7 @@ CONSUMER_TOKEN = table_of(ConsumerTokenRow)
 RECEIPT = table_of(ReceiptRow)
 PENDING = table_of(PendingRow)
 DECISION = table_of(DecisionRow)
+ENDED_RUN = table_of(EndedRunRow)
 CONSUMER_CLOCK = table_of(ConsumerClockRow)
 QUEUE_CLOCK = table_of(QueueClockRow)
 MISSED_DEADLINE = table_of(MissedDeadlineRow)

@@ -15,6 +15,7 @@ from assetflow.ledger.write.backfills import BackfillWriter
 from assetflow.ledger.write.clock import ClockWriter, FreshnessWriter
 from assetflow.ledger.write.consumers import ConsumerWriter
 from assetflow.ledger.write.decisions import DecisionWriter, QueueWriter, RunWriter
+from assetflow.ledger.write.ended_runs import EndedRunWriter
 from assetflow.ledger.write.events import EventWriter
 from assetflow.ledger.write.lease import LeaseWriter
 from assetflow.ledger.write.store import Store
@@ -37,6 +38,7 @@ class Writer:
         events, consumers, queues, decisions, lineage: the operations on each of these.
         lease: the operations of an evaluator.
         runs: when runs began and ended that no decision asked for, or whose outputs are compared.
+        ended_runs: the final states of all runs of consumers and makers.
         clock: lets time act on timed consumers.
         freshness: retries targets, and stores which changes of states were reported to Prefect.
         backfills: begins, stops and resumes backfills of assets.
@@ -51,6 +53,7 @@ class Writer:
         self.queues = QueueWriter(store)
         self.decisions = DecisionWriter(store)
         self.runs = RunWriter(store)
+        self.ended_runs = EndedRunWriter(store)
         self.lineage = LineageWriter(store)
         self.lease = LeaseWriter(store)
         self.clock = ClockWriter(store)

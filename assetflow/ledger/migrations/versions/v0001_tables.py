@@ -23,6 +23,7 @@ def upgrade() -> None:
     _create_events()
     _create_consumers()
     _create_decisions()
+    _create_ended_runs()
     _create_watchers()
     _create_data_graph()
     _create_policies()
@@ -279,6 +280,36 @@ def _create_decisions() -> None:
     )
     op.create_index("missed_deadline_consumer", "missed_deadline", ["consumer"])
     op.create_index("missed_deadline_to_announce", "missed_deadline", ["number"], **_where("announced IS NULL"))
+
+
+def _create_ended_runs() -> None:
+    op.create_table(
+        "ended_run",
+        sa.Column("number", NUMBER, primary_key=True),
+        sa.Column("flow_run_id", sa.Uuid(), nullable=False, unique=True),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("deployment_id", sa.Uuid(), nullable=False),
+        sa.Column("flow", sa.String(), nullable=False),
+        sa.Column("target_key", sa.String(), nullable=False),
+        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("outcome", sa.String(), nullable=False),
+        sa.Column("started_by", sa.String(), nullable=False),
+        sa.Column("decision", sa.Uuid()),
+        sa.Column("asked", MOMENT, nullable=False),
+        sa.Column("began", MOMENT),
+        sa.Column("ended", MOMENT, nullable=False),
+        sa.Column("error", sa.Text(), nullable=False),
+        sa.Column("repeated", sa.Boolean(), nullable=False),
+        sa.Column("state_id", sa.Uuid(), nullable=False),
+        sa.Column("state_at", MOMENT, nullable=False),
+        sa.Column("posted", MOMENT),
+        sa.Column("stored", MOMENT),
+    )
+    of_target = ["deployment_id", "target_key", "outcome", "ended"]
+    op.create_index("ended_run_deployment_id_target_key_outcome_ended", "ended_run", of_target)
+    op.create_index("ended_run_outcome_number", "ended_run", ["outcome", "number"])
+    op.create_index("ended_run_ended", "ended_run", ["ended"])
+    op.create_index("ended_run_to_tell", "ended_run", ["number"], **_where("stored IS NULL"))
 
 
 def _create_watchers() -> None:
