@@ -12,7 +12,7 @@ from uuid import UUID, uuid4, uuid5
 
 import httpx
 
-from assetflow.core.simulate.steps import EventStep, TaskStep
+from assetflow.core.simulate.steps import EventStep, Task
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.outcome import TaskOutcome
@@ -125,10 +125,10 @@ class Stage:
         self.steps.setdefault(number, step)
         self._until(lambda: self.reader.events.known([number]))
 
-    def end_task(self, step: int, action: TaskStep) -> None:
+    def end_task(self, step: int, task: Task) -> None:
         """What a task leaves when it ends: the artifact and the events of its recording."""
         try:
-            events = self._events_of(step, action)
+            events = self._events_of(step, task)
         except AssetflowError:
             return
         if events:
@@ -139,12 +139,12 @@ class Stage:
             self.steps |= dict.fromkeys(numbers, step)
             self._until(lambda: len(self.reader.events.known(numbers)) == len(numbers))
 
-    def _events_of(self, step: int, action: TaskStep) -> tuple[AssetEvent, ...]:
-        outlets = [outlet() for outlet in action.outlets]
-        said = [(entry, entry.asset()) for entry in action.emit]
+    def _events_of(self, step: int, task: Task) -> tuple[AssetEvent, ...]:
+        outlets = [outlet() for outlet in task.outlets]
+        said = [(entry, entry.asset()) for entry in task.emit]
         named = {each.name: each.uri for each in [*outlets, *(a for _, a in said)][::-1] if isinstance(each, Asset)}
         outcome = TaskOutcome(outlets, lambda name: self.reader.assets.owner_of(name) or named.get(name))
-        for entry, asset in said if action.completed else ():
+        for entry, asset in said if task.state == "completed" else ():
             extra: Any = entry.extra
             if entry.alias is None:
                 outcome.say(asset, extra)
@@ -160,7 +160,7 @@ class Stage:
                 extra=update.extra,
                 aliases=update.aliases,
             )
-            for update in (outcome.updates(None) if action.completed else ())
+            for update in (outcome.updates(None) if task.state == "completed" else ())
         )
 
     # The operator

@@ -12,13 +12,15 @@ import pytest
 
 from assetflow.core.simulate import simulate
 from assetflow.core.simulate.consumers import ConsumerSpec
-from assetflow.core.simulate.freshness_steps import AgainStep, FinishStep, TriggerStep
 from assetflow.core.simulate.scenario import Step, read_scenario
 from assetflow.core.simulate.steps import (
     Action,
     AdvanceStep,
+    AgainStep,
+    AliasEventStep,
     DeleteQueuedStep,
     EventStep,
+    FinishStep,
     GetQueuedStep,
     PauseStep,
     RedeployStep,
@@ -26,6 +28,7 @@ from assetflow.core.simulate.steps import (
     ResumeStep,
     TaskStep,
     TickStep,
+    TriggerStep,
 )
 from assetflow.errors import AssetflowError
 from tests.environment.postgres import chosen_database
@@ -103,50 +106,50 @@ def _(action: EventStep, live: Stage, number: int, step: Step) -> None:
 
 
 @carry_out.register
-def _(action: TaskStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.end_task(number, action)
+def _(action: TaskStep | AliasEventStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
+    live.end_task(number, action.task)
 
 
 @carry_out.register
 def _(action: PauseStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.switch(action.consumer, enabled=False)
+    live.switch(action.pause, enabled=False)
 
 
 @carry_out.register
 def _(action: ResumeStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.switch(action.consumer, enabled=True)
+    live.switch(action.resume, enabled=True)
 
 
 @carry_out.register
 def _(action: RedeployStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    for name, spec in action.consumers.items():
+    for name, spec in action.redeploy.items():
         deploy(live, name, spec)
 
 
 @carry_out.register
 def _(action: RemoveStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.remove(action.consumer)
+    live.remove(action.remove)
 
 
 @carry_out.register
 def _(action: TriggerStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.run_by_hand(action.consumer)
+    live.run_by_hand(action.trigger)
 
 
 @carry_out.register
 def _(action: FinishStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.finish(action.consumer)
+    live.finish(action.finish)
 
 
 @carry_out.register
 def _(action: AgainStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.retry(action.consumer)
+    live.retry(action.again)
 
 
 @carry_out.register
 def _(action: DeleteQueuedStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    asset = None if action.filter.asset is None else action.filter.asset()
-    live.remove_queued(action.filter.consumer, asset)
+    removal = action.delete_queued
+    live.remove_queued(removal.consumer, None if removal.asset is None else removal.asset())
 
 
 @carry_out.register(TickStep)

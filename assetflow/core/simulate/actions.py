@@ -21,6 +21,7 @@ from assetflow.core.simulate.consumers import ConsumerSpec
 from assetflow.core.simulate.steps import (
     Action,
     AdvanceStep,
+    AliasEventStep,
     DeleteQueuedStep,
     EventStep,
     ExplainStep,
@@ -143,7 +144,7 @@ def _(action: EventStep, world: World) -> Touched:
         check_data_version(action.data_version)
     event = AssetEvent(
         id=world.new_id("event", action.id) if action.id is not None else world.new_id("step", world.step),
-        asset=action.asset(),
+        asset=action.event(),
         occurred=world.now,
         origin=Origin("api"),
         extra=check_extra(action.extra),
@@ -155,17 +156,18 @@ def _(action: EventStep, world: World) -> Touched:
 
 
 @carry_out.register
-def _(action: TaskStep, world: World) -> Touched:
-    outlets = [outlet() for outlet in action.outlets]
-    said = [(entry, entry.asset()) for entry in action.emit]
+def _(action: TaskStep | AliasEventStep, world: World) -> Touched:
+    task = action.task
+    outlets = [outlet() for outlet in task.outlets]
+    said = [(entry, entry.asset()) for entry in task.emit]
     assets = [*(outlet for outlet in outlets if isinstance(outlet, Asset)), *(asset for _, asset in said)]
     named = _names_of(assets)
     outcome = TaskOutcome(outlets, lambda name: world.state.names.owner_of(name) or named.get(name))
     updates = []
-    if action.completed:
+    if task.state == "completed":
         for entry, asset in said:
             _say(outcome, entry, asset)
-        updates = outcome.updates(cast("str | None", action.partition_key))
+        updates = outcome.updates(cast("str | None", task.partition_key))
     touched = registry.declare_names(world.state, assets)
     task_run = world.new_id("task run", world.step)
     recorded = record_events(world, [_task_event(update, task_run, world.now) for update in updates])
@@ -180,12 +182,12 @@ def _(action: TickStep, world: World) -> Touched:  # noqa: ARG001
 
 @carry_out.register
 def _(action: PauseStep, world: World) -> Touched:
-    return _pause(world, action.consumer, paused=True)
+    return _pause(world, action.pause, paused=True)
 
 
 @carry_out.register
 def _(action: ResumeStep, world: World) -> Touched:
-    return _pause(world, action.consumer, paused=False)
+    return _pause(world, action.resume, paused=False)
 
 
 def _pause(world: World, name: str, *, paused: bool) -> Touched:
@@ -198,29 +200,31 @@ def _pause(world: World, name: str, *, paused: bool) -> Touched:
 @carry_out.register
 def _(action: RedeployStep, world: World) -> Touched:
     touched: Touched = {}
-    for name, spec in in_order(action.consumers):
+    for name, spec in in_order(action.redeploy):
         touched |= deploy(world, name, spec)
     return touched
 
 
 @carry_out.register
 def _(action: RemoveStep, world: World) -> Touched:
-    consumer = world.consumer(action.consumer)
+    consumer = world.consumer(action.remove)
     registry.remove(world.state, consumer)
     freshness.leave(world.state.freshness, consumer.id, world.now)
     world.timers.drop(consumer)
     world.lasting.specs.pop(consumer.id, None)
-    del world.numbers[action.consumer]
-    world.refused.pop(action.consumer, None)
+    del world.numbers[action.remove]
+    world.refused.pop(action.remove, None)
     return deploy_refused(world)
 
 
 @carry_out.register
 def _(action: GetQueuedStep, world: World) -> Touched:
-    chosen = _select(world, action.filter)
+    chosen = _select(world, action.get_queued)
     found: dict[str, object] = {}
     for consumer in chosen.consumers:
-        events = [e for e in world.state.queues.queued(consumer.id, action.filter.partition_key) if chosen.named.has(e)]
+        events = [
+            e for e in world.state.queues.queued(consumer.id, action.get_queued.partition_key) if chosen.named.has(e)
+        ]
         if events:
             found[consumer.name] = [event_to_answer(world, event) for event in events]
     world.answers.append({"step": world.step, "queued": found})
@@ -229,10 +233,11 @@ def _(action: GetQueuedStep, world: World) -> Touched:
 
 @carry_out.register
 def _(action: DeleteQueuedStep, world: World) -> Touched:
-    chosen = _select(world, action.filter)
-    keys = [action.filter.partition_key]
+    removal = action.delete_queued
+    chosen = _select(world, removal)
+    keys = [removal.partition_key]
     removed = sum(
-        registry.remove_queued(world.state, consumer, chosen.named.has, keys, by=action.by, why=action.why)
+        registry.remove_queued(world.state, consumer, chosen.named.has, keys, by=removal.by, why=removal.why)
         for consumer in chosen.consumers
     )
     world.answers.append({"step": world.step, "removed": removed})
@@ -246,7 +251,7 @@ def _(action: AdvanceStep | StopStep | StartStep, world: World) -> Touched:  # n
 
 @carry_out.register
 def _(action: ExplainStep, world: World) -> Touched:
-    consumer = world.consumer(action.consumer)
+    consumer = world.consumer(action.explain)
     world.answers.append({"step": world.step, "consumer": consumer.name, "explained": explained(world, consumer)})
     return {}
 

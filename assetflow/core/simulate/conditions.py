@@ -1,66 +1,61 @@
-"""Read the assets and conditions of a scenario."""
+"""The assets, conditions and mappers of a scenario."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import cast
+from typing import Annotated, cast
 
-from assetflow.core.partitions import mapper_from_json
+from assetflow.core.partitions import IdentityMapper, PartitionMapper, mapper_from_json
 from assetflow.core.simulate.reading import (
     Deferred,
-    as_count,
-    as_exactly,
+    Span,
+    Whole,
     as_list,
-    as_object,
-    as_span,
     as_text,
     is_object,
-    need,
+    read,
     refuse,
     short,
     single,
 )
-from assetflow.core.time.timetables import DEFAULT_KEY_FORMAT, CronPartitionTimetable, CronTriggerTimetable, Timetable
+from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, Outlet
 from assetflow.core.values.conditions import Condition, Gate, GateKind, Leaf, from_postfix
 from assetflow.core.values.schedules import Partitioning, Schedule, check_mapper_target
 from assetflow.errors import AssetflowError
 
 
-def read_cron(value: object, where: str) -> Deferred[Timetable]:
-    """Read a cron: a text in UTC, or an object with cron and timezone."""
-    data = as_object({"cron": value} if isinstance(value, str) else value, where, ("cron", "timezone"))
-    need(data, ("cron",), where)
-    return partial(
-        CronTriggerTimetable, as_text(data["cron"], where), as_text(data.get("timezone", "UTC"), f"{where}, timezone")
-    )
+@dataclass(frozen=True, kw_only=True)
+class CronForm:
+    """A cron: a text, or an object with cron and timezone."""
+
+    cron: str
+    timezone: str | None = None
+    short = "cron"
+
+    def timetable(self, zone: str = "UTC") -> CronTriggerTimetable:
+        """Return the timetable; without a time zone of its own, it is in the one that is given."""
+        return CronTriggerTimetable(self.cron, zone if self.timezone is None else self.timezone)
 
 
-def read_cron_partition(value: object, where: str) -> Deferred[Timetable]:
-    """Read a cron whose runs have a partition key."""
-    data = as_object(
-        {"cron": value} if isinstance(value, str) else value, where, ("cron", "timezone", "run_offset", "key_format")
-    )
-    need(data, ("cron",), where)
-    return partial(
-        CronPartitionTimetable,
-        as_text(data["cron"], where),
-        as_text(data.get("timezone", "UTC"), f"{where}, timezone"),
-        cast("int", data.get("run_offset", 0)),
-        as_text(data.get("key_format", DEFAULT_KEY_FORMAT), f"{where}, key_format"),
-    )
+@dataclass(frozen=True, kw_only=True)
+class _AssetForm:
+    name: str | None = None
+    uri: str | None = None
+    group: str = ""
+    extra: object = None
+
+    def build(self) -> Asset:
+        extra = cast("Mapping[str, object] | None", self.extra)
+        return Asset(uri=self.uri, name=self.name, group=self.group, extra=extra)
 
 
-def read_cron_in_zone(value: object, where: str) -> Callable[[str], Timetable]:
-    """Return what makes a cron's timetable: its own time zone counts, or else the one that is given then."""
-    data = as_object({"cron": value} if isinstance(value, str) else value, where, ("cron", "timezone"))
-    read_cron(dict(data), where)
-    return lambda zone: read_cron({"timezone": zone, **data}, where)()
-
-
-ASSET_KEYS = ("name", "uri", "group", "extra")
-_GATES: dict[str, GateKind] = {"all": "all", "and": "all", "list": "all", "any": "any", "or": "any"}
+@dataclass(frozen=True, kw_only=True)
+class _RefForm:
+    name: str | None = None
+    uri: str | None = None
 
 
 def read_asset(value: object, where: str) -> Deferred[Asset]:
@@ -69,17 +64,17 @@ def read_asset(value: object, where: str) -> Deferred[Asset]:
         return lambda: value
     if isinstance(value, str):
         return partial(Asset, value)
-    data = as_object(value, where, ASSET_KEYS)
-    given = {key: as_text(data[key], f"{where}, {key}") for key in ("name", "uri", "group") if key in data}
-    extra = cast("Mapping[str, object] | None", data.get("extra"))
-    return lambda: Asset(uri=given.get("uri"), name=given.get("name"), group=given.get("group", ""), extra=extra)
+    return read(_AssetForm, value, where).build
 
 
-def read_outlet(value: object, where: str) -> Deferred[Outlet]:
-    """Read an outlet of a task: an asset, a reference or an alias."""
+def _read_outlet(value: object, where: str) -> Deferred[Outlet]:
     if is_object(value) and not value.keys() & {"asset", "ref", "alias"}:
         return read_asset(value, where)
     return cast("Deferred[Outlet]", read_leaf(value, where))
+
+
+def _read_uri(value: object, where: str) -> str:
+    return Asset(as_text(value, where)).uri
 
 
 def read_leaf(value: object, where: str) -> Deferred[Leaf]:
@@ -93,9 +88,7 @@ def read_leaf(value: object, where: str) -> Deferred[Leaf]:
         return partial(AssetAlias, as_text(inner, f"{where}, alias"))
     if kind != "ref":
         refuse(f"unknown expression {short(value)}", where, 'Write a URI, an "asset", a "ref", an "alias", or a gate')
-    data = as_object(inner, f"{where}, ref", ("name", "uri"))
-    given = {key: as_text(text, f"{where}, ref") for key, text in data.items()}
-    return lambda: AssetRef(**given)
+    return partial(AssetRef, **vars(read(_RefForm, inner, f"{where}, ref")))
 
 
 def read_condition(value: object, where: str) -> Deferred[Condition]:
@@ -123,6 +116,26 @@ def _build_leaf(leaf: Deferred[Leaf], path: str) -> Leaf:
         raise (error.at(path) if path else error) from error
 
 
+_GATES: dict[str, GateKind] = {"all": "all", "and": "all", "list": "all", "any": "any", "or": "any"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Counted:
+    n: Whole
+    of: object
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Within:
+    seconds: Span
+    of: object
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Since(CronForm):
+    of: object
+
+
 def _gate(value: object, where: str) -> tuple[str, Deferred[Gate], list[object]] | None:
     """Read a gate: how it is written, the gate itself, and its members."""
     word, inner = ("list", cast("object", value)) if isinstance(value, list) else single(value)
@@ -131,20 +144,18 @@ def _gate(value: object, where: str) -> tuple[str, Deferred[Gate], list[object]]
         members = as_list(inner, place)
         return word, partial(Gate, _GATES[word], len(members)), members
     if word == "at_least":
-        data = as_exactly(inner, ("n", "of"), place)
-        members = as_list(data["of"], place)
-        return word, partial(Gate, "at_least", len(members), as_count(data["n"])), members
+        counted: _Counted = read(_Counted, inner, place)
+        members = as_list(counted.of, place)
+        return word, partial(Gate, "at_least", len(members), counted.n), members
     if word == "times":
-        data = as_exactly(inner, ("n", "of"), place)
-        return word, partial(Gate, "times", 1, as_count(data["n"])), [data["of"]]
+        counted = read(_Counted, inner, place)
+        return word, partial(Gate, "times", 1, counted.n), [counted.of]
     if word == "within":
-        data = as_exactly(inner, ("seconds", "of"), place)
-        return word, partial(Gate, "within", 1, as_span(data["seconds"])), [data["of"]]
+        within: _Within = read(_Within, inner, place)
+        return word, partial(Gate, "within", 1, within.seconds), [within.of]
     if word == "since":
-        data = as_object(inner, place, ("cron", "timezone", "of"))
-        need(data, ("cron", "of"), place)
-        timetable = read_cron({key: data[key] for key in data if key != "of"}, place)
-        return word, lambda: Gate("since", 1, timetable()), [data["of"]]
+        since: _Since = read(_Since, inner, place)
+        return word, lambda: Gate("since", 1, since.timetable()), [since.of]
     return None
 
 
@@ -152,41 +163,9 @@ _PLAIN_MAPPERS = ("identity", "hour", "day", "week", "month", "quarter", "year")
 _BY_READING = ("time_window", "static", "all_keys", "last", "keys")
 _MAPPERS = (*_PLAIN_MAPPERS, "allowed", "fixed", "product", "chain", "rollup", "fanout", *_BY_READING)
 
-MapperPairs = list[tuple[Deferred[Condition], object]]
 
-
-def read_partitioned(value: object, where: str) -> Deferred[Schedule]:
-    """Read a partitioned schedule: its assets, the default mapper, and the mappers of single assets."""
-    data = as_object(value, where, ("assets", "default_mapper", "mappers"))
-    need(data, ("assets",), where)
-    assets = read_condition(data["assets"], where)
-    default = data.get("default_mapper", "identity")
-    check_mapper_form(default, f"{where}, default_mapper")
-    pairs = read_mappers(data.get("mappers", []), where)
-
-    def build() -> Schedule:
-        condition = assets()
-        mappers = tuple((check_mapper_target(target()), mapper_from_json(mapper)) for target, mapper in pairs)
-        return Schedule(condition=condition, partitioning=Partitioning(mapper_from_json(default), mappers))
-
-    return build
-
-
-def read_mappers(value: object, where: str) -> MapperPairs:
-    """Read the assets or references that have mappers of their own, each with its mapper."""
-    pairs: MapperPairs = []
-    for number, pair in enumerate(as_list(value, f"{where}, mappers")):
-        place = f"{where}, mappers[{number}]"
-        entry = as_list(pair, place)
-        if len(entry) != 2:
-            refuse("an entry of mappers is a pair of asset and mapper", place)
-        check_mapper_form(entry[1], place)
-        pairs.append((_mapper_target(entry[0], place), entry[1]))
-    return pairs
-
-
-def check_mapper_form(value: object, where: str) -> None:
-    """Refuse a mapper, or one nested in it, that the format does not have. The mapper itself checks its options."""
+def _read_mapper(value: object, where: str) -> Deferred[PartitionMapper]:
+    """Read a mapper; one that the format does not have is refused, also inside of another. It checks its options."""
     waiting = [value]
     while waiting:
         mapper = waiting.pop()
@@ -198,6 +177,7 @@ def check_mapper_form(value: object, where: str) -> None:
         if word not in _MAPPERS:
             refuse(f"unknown mapper {short(mapper)}", where, f"Known are {', '.join(_MAPPERS)}")
         waiting += _nested_mappers(word, inner)
+    return partial(mapper_from_json, value)
 
 
 def _nested_mappers(word: str, inner: object) -> list[object]:
@@ -209,8 +189,46 @@ def _nested_mappers(word: str, inner: object) -> list[object]:
     return []
 
 
-def _mapper_target(value: object, where: str) -> Deferred[Condition]:
-    """Read the condition that a mapper is given for. The schedule refuses it if it is not one asset or reference."""
-    if is_object(value) and value.keys() <= set(ASSET_KEYS):
-        return read_asset(value, where)
-    return read_condition(value, where)
+MapperPair = tuple[Asset | AssetRef, PartitionMapper]
+
+
+def _read_mapper_pair(value: object, where: str) -> Deferred[MapperPair]:
+    """Read the asset or reference that has a mapper of its own, and the mapper; the schedule refuses other targets."""
+    entry = as_list(value, where)
+    if len(entry) != 2:
+        refuse("an entry of mappers is a pair of asset and mapper", where)
+    is_asset = is_object(entry[0]) and entry[0].keys() <= vars(_AssetForm()).keys()
+    target = (read_asset if is_asset else read_condition)(entry[0], where)
+    mapper = _read_mapper(entry[1], where)
+    return lambda: (check_mapper_target(target()), mapper())
+
+
+AnAsset = Annotated[Deferred[Asset], read_asset]
+AnOutlet = Annotated[Deferred[Outlet], _read_outlet]
+ALeaf = Annotated[Deferred[Leaf], read_leaf]
+ACondition = Annotated[Deferred[Condition], read_condition]
+AMapperPair = Annotated[Deferred[MapperPair], _read_mapper_pair]
+Uri = Annotated[str, _read_uri]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitioningForm:
+    """Which mapper the assets of a schedule have: the default one, and those of single assets."""
+
+    default_mapper: Annotated[Deferred[PartitionMapper], _read_mapper] = IdentityMapper
+    mappers: tuple[AMapperPair, ...] = ()
+
+    def partitioning(self) -> Partitioning:
+        """Return the mappers of the schedule."""
+        return Partitioning(self.default_mapper(), tuple(pair() for pair in self.mappers))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartitionedForm(PartitioningForm):
+    """A partitioned schedule."""
+
+    assets: ACondition
+
+    def build(self) -> Schedule:
+        """Return the schedule."""
+        return Schedule(condition=self.assets(), partitioning=self.partitioning())

@@ -1,116 +1,276 @@
-"""Read the consumers of a scenario: a schedule with its options."""
+"""The consumers of a scenario: a schedule with its options, and how runs go that last."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import cast
+from typing import Annotated, Any, cast
 
 from assetflow.core.simulate.conditions import (
+    ACondition,
+    ALeaf,
+    AMapperPair,
+    AnAsset,
+    CronForm,
+    PartitionedForm,
+    PartitioningForm,
+    Uri,
+    read_asset,
     read_condition,
-    read_cron,
-    read_cron_in_zone,
-    read_cron_partition,
-    read_partitioned,
-)
-from assetflow.core.simulate.keeping import (
-    DATA_KEYS,
-    KEEPING,
-    LastingRuns,
-    read_data_flow,
-    read_keeping,
-    read_lasting_runs,
 )
 from assetflow.core.simulate.reading import (
     Deferred,
+    Span,
+    Whole,
     as_bool,
-    as_choice,
-    as_count,
+    as_list,
     as_object,
-    as_span,
     as_text,
     is_object,
-    need,
+    read,
     single,
 )
-from assetflow.core.time.timetables import CronTriggerTimetable, PartitionedAtRuntime, Timetable
-from assetflow.core.values.assets import Asset
+from assetflow.core.time.timetables import DEFAULT_KEY_FORMAT, CronPartitionTimetable, PartitionedAtRuntime, Timetable
+from assetflow.core.values.assets import Asset, AssetRef
+from assetflow.core.values.conditions import Leaf
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.keeping import DataFlow, Keeping, Output
 from assetflow.core.values.schedules import ConsumerOptions, Schedule, WhilePaused
 from assetflow.core.values.timing import Deadline, Intake, OnDeadline, Opening, make_deadline
+from assetflow.errors import InvalidSchedule
 
 
-def read_schedule(value: object, where: str) -> Deferred[Schedule]:
+@dataclass(frozen=True, kw_only=True)
+class _Cron(CronForm):
+    def build(self) -> Schedule:
+        return Schedule(timetable=self.timetable())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _CronPartition(CronForm):
+    run_offset: Whole = 0
+    key_format: str = DEFAULT_KEY_FORMAT
+
+    def build(self) -> Schedule:
+        zone = "UTC" if self.timezone is None else self.timezone
+        return Schedule(timetable=CronPartitionTimetable(self.cron, zone, self.run_offset, self.key_format))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AssetOrTime:
+    cron: CronForm
+    timezone: str = "UTC"
+    assets: ACondition
+
+    def build(self) -> Schedule:
+        return Schedule(condition=self.assets(), timetable=self.cron.timetable(self.timezone))
+
+
+def _read_assets(value: object, where: str) -> Deferred[Schedule]:
+    kind, inner = single(value)
+    if kind == "partitioned":
+        return read(PartitionedForm, inner, where).build
+    condition = read_condition(value, where)
+    return lambda: Schedule(condition=condition())
+
+
+@dataclass(frozen=True, kw_only=True)
+class _AssetAndTime(CronForm):
+    until: CronForm | None = None
+    assets: Annotated[Deferred[Schedule], _read_assets]
+
+    def build(self) -> Schedule:
+        opens = self.timetable()
+        return replace(self.assets(), opening=Opening(opens, self.until and self.until.timetable(opens.timezone)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Lazy:
+    retries: Whole | None = None
+    retry_delay: Span | None = None
+    expected: Span | None = None
+
+    def build(self) -> Schedule:
+        return Schedule(keeping=self._keeping("lazy"))
+
+    def _keeping(self, kind: Any, **options: object) -> Keeping:
+        given = {
+            "retries": self.retries,
+            "retry_delay": self.retry_delay,
+            "expected_duration": self.expected,
+            **options,
+        }
+        return Keeping(kind, **{name: cast("Any", value) for name, value in given.items() if value is not None})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OnMissing(_Lazy):
+    catchup: object = None
+    lookback: Whole | None = None
+    triggers: tuple[ALeaf, ...] = ()
+    partitioned: PartitioningForm | None = None
+    mappers: tuple[AMapperPair, ...] = ()
+
+    def build(self) -> Schedule:
+        keeping = self._keeping(
+            "eager",
+            starts=tuple(_start(trigger()) for trigger in self.triggers),
+            on=self._on,
+            catchup=self.catchup,
+            lookback=self.lookback,
+            mappers=tuple(pair() for pair in self.mappers),
+        )
+        return Schedule(partitioning=self.partitioned and self.partitioned.partitioning(), keeping=keeping)
+
+    @property
+    def _on(self) -> object:
+        return ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Eager(_OnMissing):
+    on: object = None
+
+    @property
+    def _on(self) -> object:
+        return self.on
+
+
+def _start(leaf: Leaf) -> Asset | AssetRef:
+    if isinstance(leaf, Asset | AssetRef):
+        return leaf
+    raise InvalidSchedule(
+        f"{leaf!r} cannot start an Eager flow", rule="8.1", fix="Name assets or references; alias inlets are not inputs"
+    )
+
+
+_SCHEDULES: Mapping[str, type[Any]] = {
+    "asset_or_time": _AssetOrTime,
+    "asset_and_time": _AssetAndTime,
+    "partitioned": PartitionedForm,
+    "eager": _Eager,
+    "on_missing": _OnMissing,
+    "lazy": _Lazy,
+    "cron": _Cron,
+    "cron_partition": _CronPartition,
+}
+
+
+def _read_schedule(value: object, where: str) -> Deferred[Schedule]:
     """Read a schedule: a condition, a timetable, both, a partitioned condition, or nothing."""
     if value is None:
         return Schedule
     kind, inner = single(value)
     place = f"{where}, {kind}"
-    if kind == "asset_or_time":
-        return _asset_or_time(inner, place)
-    if kind == "asset_and_time":
-        return _asset_and_time(inner, place)
-    if kind == "partitioned":
-        return read_partitioned(inner, place)
-    if kind in KEEPING:
-        return read_keeping(kind, inner, place)
-    if kind == "cron":
-        return _timed(read_cron(inner, place))
-    if kind == "cron_partition":
-        return _timed(read_cron_partition(inner, place))
+    if kind in _SCHEDULES:
+        return read(_SCHEDULES[kind], inner, place).build
     if kind == "partitioned_at_runtime":
         as_bool(inner, place)
-        return _timed(PartitionedAtRuntime)
-    condition = read_condition(value, where)
-    return lambda: Schedule(condition=condition())
+        return lambda: Schedule(timetable=PartitionedAtRuntime())
+    return _read_assets(value, where)
 
 
-def _asset_and_time(value: object, where: str) -> Deferred[Schedule]:
-    data = as_object(value, where, ("cron", "timezone", "until", "assets"))
-    need(data, ("cron", "assets"), where)
-    timetable = read_cron({key: data[key] for key in ("cron", "timezone") if key in data}, where)
-    until = None if data.get("until") is None else read_cron_in_zone(data["until"], f"{where}, until")
-    kind, inner = single(data["assets"])
-    assets = read_partitioned(inner, where) if kind == "partitioned" else _of_assets(data["assets"], where)
+@dataclass(frozen=True, kw_only=True)
+class _Policy:
+    maximum_lag: Span | None = None
+    deadline: object = None
+    timezone: object = "UTC"
+    warn_after: Span | None = None
+    inputs: tuple[AnAsset, ...] | None = None
 
-    def build() -> Schedule:
-        opens = timetable()
-        assert isinstance(opens, CronTriggerTimetable)
-        return replace(assets(), opening=Opening(opens, until and until(opens.timezone)))
-
-    return build
-
-
-def _of_assets(value: object, where: str) -> Deferred[Schedule]:
-    condition = read_condition(value, where)
-    return lambda: Schedule(condition=condition())
+    def build(self) -> FreshnessPolicy:
+        return FreshnessPolicy(
+            cast("timedelta", self.maximum_lag),
+            cast("str | None", self.deadline),
+            cast("str", self.timezone),
+            self.warn_after,
+            None if self.inputs is None else [each() for each in self.inputs],
+        )
 
 
-def _timed(timetable: Deferred[Timetable]) -> Deferred[Schedule]:
-    return lambda: Schedule(timetable=timetable())
+def _read_policies(value: object, where: str) -> list[tuple[Deferred[Asset], _Policy]]:
+    return [(read_asset(uri, where), read(_Policy, each, where)) for uri, each in as_object(value, where).items()]
 
 
-def _asset_or_time(value: object, where: str) -> Deferred[Schedule]:
-    data = as_object(value, where, ("cron", "timezone", "assets"))
-    need(data, ("cron", "assets"), where)
-    # The time zone is written beside the cron, or in one object with it.
-    together: Mapping[str, object] = {key: data[key] for key in data if key != "assets"}
-    timetable = read_cron(data["cron"] if is_object(data["cron"]) else together, where)
-    assets = read_condition(data["assets"], where)
-    return lambda: Schedule(condition=assets(), timetable=timetable())
+Made = tuple[Deferred[Asset], tuple[Deferred[Asset], ...]]
 
 
-_SPANS = ("debounce", "max_wait", "cooldown")
-_COUNTS = ("min_events", "max_events")
-_LASTING = ("takes", "outcomes", "gives")
-_OPTIONS = (
-    *("schedule", "paused", "while_paused", "coalesce"),
-    *(*_SPANS, *_COUNTS, "deadline", "on_deadline"),
-    *(*DATA_KEYS, *_LASTING),
-)
-_TIMED = {"at_least", "times", "within", "since", "asset_and_time", *_SPANS, *_COUNTS, "deadline", "on_deadline"}
-_LEAVES = {"asset", "ref", "alias"}
-_ELSEWHERE = {"freshness"}
+def _read_made(value: object, where: str) -> list[Made]:
+    """Read what a consumer makes: a list, or an object with what each asset is made from."""
+    inlets = value if is_object(value) else {as_text(each, where): () for each in as_list(value, where)}
+    return [
+        (read_asset(output, where), read(tuple[AnAsset, ...], given, f"{where} {output!r}"))
+        for output, given in inlets.items()
+    ]
+
+
+def _read_deadline(value: object, where: str) -> Callable[[str], timedelta | Timetable]:
+    """Read a deadline, a span or a cron; a cron without a time zone has that of the opening hours."""
+    if isinstance(value, str) or is_object(value):
+        return read(CronForm, value, where).timetable
+    span: timedelta = read(Span, value, where)
+    return lambda _: span
+
+
+def _read_seconds(value: object, where: str) -> tuple[float, ...]:
+    return read(tuple[float, ...], cast("object", value) if isinstance(value, list) else [value], where)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerForm:
+    """A consumer with options. Those of chapter 9, and how its runs go that last, are as in the contract.
+
+    Attributes:
+        makes: what it makes; its runs last from their begin to their end if it says so.
+        takes: the seconds that its first, second … run takes; `None` if its runs end by a step.
+        outcomes: the states in which they end.
+        gives: the data versions of each output that they give.
+    """
+
+    schedule: Annotated[Deferred[Schedule], _read_schedule]
+    paused: bool = False
+    while_paused: WhilePaused = "drop"
+    coalesce: bool = False
+    debounce: Span | None = None
+    max_wait: Span | None = None
+    min_events: Whole | None = None
+    max_events: Whole | None = None
+    cooldown: Span | None = None
+    deadline: Annotated[Callable[[str], timedelta | Timetable], _read_deadline] | None = None
+    on_deadline: str = "alert"
+    makes: Annotated[list[Made], _read_made] | None = None
+    reads: tuple[AnAsset, ...] = ()
+    code_version: object = None
+    freshness: Annotated[Sequence[tuple[Deferred[Asset], _Policy]], _read_policies] = ()
+    takes: Annotated[tuple[float, ...], _read_seconds] | None = None
+    outcomes: tuple[str, ...] = ()
+    gives: Mapping[Uri, tuple[object, ...]] = field(default_factory=dict[str, tuple[object, ...]])
+
+    def options(self) -> ConsumerOptions:
+        """Return the options that a deployed flow would have."""
+        schedule = self.schedule()
+        intake = Intake(self.debounce, self.max_wait, self.min_events, self.max_events, self.cooldown)
+        return ConsumerOptions(
+            schedule, self.while_paused, self.coalesce, intake, self._deadline(schedule), self._data_flow()
+        )
+
+    def _deadline(self, schedule: Schedule) -> Deadline | None:
+        zone = "UTC" if schedule.opening is None else schedule.opening.timezone
+        return make_deadline(self.deadline and self.deadline(zone), cast("OnDeadline", self.on_deadline))
+
+    def _data_flow(self) -> DataFlow:
+        version = cast("str | None", self.code_version)
+        outputs = tuple(
+            Output(output().token, tuple(inlet().token for inlet in inlets), version)
+            for output, inlets in self.makes or ()
+        )
+        policies = {asset().token: policy.build() for asset, policy in self.freshness}
+        return DataFlow(outputs, tuple(each().token for each in self.reads), policies)
+
+    def declares(self) -> tuple[Asset, ...]:
+        """Return the assets that it makes and reads."""
+        return tuple(each() for each in (*(output for output, _ in self.makes or ()), *self.reads))
 
 
 @dataclass(frozen=True)
@@ -128,59 +288,23 @@ class ConsumerSpec:
     declares: Deferred[tuple[Asset, ...]] = tuple
     paused: bool = False
     is_timed: bool = False
-    runs: LastingRuns | None = None
+    runs: ConsumerForm | None = None
 
 
 def read_consumer(value: object, where: str) -> ConsumerSpec:
     """Read a consumer: a schedule, or an object with a schedule and options."""
     if not (is_object(value) and "schedule" in value):
-        schedule = read_schedule(value, where)
+        schedule = _read_schedule(value, where)
         return ConsumerSpec(lambda: ConsumerOptions(schedule()), is_timed=_uses_time(value))
-    data = as_object(value, where, _OPTIONS)
-    schedule = read_schedule(data["schedule"], where)
-    while_paused = cast(
-        "WhilePaused", as_choice(data.get("while_paused", "drop"), ("drop", "keep"), f"{where}, while_paused")
-    )
-    coalesce = as_bool(data.get("coalesce", False), f"{where}, coalesce")
-    paused = as_bool(data.get("paused", False), f"{where}, paused")
-    intake = _intake(data)
-    deadline = _deadline(data, where)
-    data_flow, declares = read_data_flow(data, where)
-
-    def options() -> ConsumerOptions:
-        built = schedule()
-        return ConsumerOptions(built, while_paused, coalesce, intake(), deadline(built), data_flow())
-
-    return ConsumerSpec(options, declares, paused, _uses_time(value), read_lasting_runs(data, where))
+    form: ConsumerForm = read(ConsumerForm, value, where)
+    runs = None if form.makes is None else form
+    return ConsumerSpec(form.options, form.declares, form.paused, _uses_time(value), runs)
 
 
-def _intake(data: Mapping[str, object]) -> Deferred[Intake]:
-    def span(name: str) -> timedelta | None:
-        return None if data.get(name) is None else as_span(data[name])
-
-    def count(name: str) -> int | None:
-        return None if data.get(name) is None else as_count(data[name])
-
-    return lambda: Intake(
-        span("debounce"), span("max_wait"), count("min_events"), count("max_events"), span("cooldown")
-    )
-
-
-def _deadline(data: Mapping[str, object], where: str) -> Callable[[Schedule], Deadline | None]:
-    """Return what makes the deadline of a schedule; a cron without a time zone has that of the opening hours."""
-    value, place = data.get("deadline"), f"{where}, deadline"
-    then = cast("OnDeadline", as_text(data.get("on_deadline") or "alert", f"{where}, on_deadline"))
-    if value is None:
-        return lambda _: make_deadline(None, then)
-    if isinstance(value, str) or is_object(value):
-        cron = read_cron_in_zone(value, place)
-        return lambda schedule: make_deadline(cron(_zone_of(schedule)), then)
-    span = as_span(value)
-    return lambda _: make_deadline(span, then)
-
-
-def _zone_of(schedule: Schedule) -> str:
-    return "UTC" if schedule.opening is None else schedule.opening.timezone
+_TIMED = {"at_least", "times", "within", "since", "asset_and_time", "deadline", "on_deadline"} | {
+    *("debounce", "max_wait", "cooldown", "min_events", "max_events")
+}
+_LEAVES = {"asset", "ref", "alias"}
 
 
 def _uses_time(value: object) -> bool:
@@ -193,5 +317,5 @@ def _uses_time(value: object) -> bool:
         elif is_object(node) and not node.keys() & _LEAVES:
             if node.keys() & _TIMED:
                 return True
-            waiting.extend(inner for key, inner in node.items() if key not in _ELSEWHERE)
+            waiting.extend(inner for key, inner in node.items() if key != "freshness")
     return False

@@ -14,7 +14,8 @@ from assetflow.core.rules.fold import Touched, record
 from assetflow.core.simulate import lasting
 from assetflow.core.simulate.actions import carry_out
 from assetflow.core.simulate.freshness_answers import freshness_answer, plan_answer, status_answer, target_to_answer
-from assetflow.core.simulate.freshness_steps import (
+from assetflow.core.simulate.reading import is_object
+from assetflow.core.simulate.steps import (
     AgainStep,
     BackfillStep,
     BeginStep,
@@ -27,7 +28,6 @@ from assetflow.core.simulate.freshness_steps import (
     StatusStep,
     TriggerStep,
 )
-from assetflow.core.simulate.reading import is_object
 from assetflow.core.simulate.world import World
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.versions import check_data_version
@@ -35,7 +35,7 @@ from assetflow.core.values.versions import check_data_version
 
 @carry_out.register
 def _(action: ObserveStep, world: World) -> Touched:
-    asset = action.asset()
+    asset = action.observe()
     by_key = cast("dict[str | None, object]", action.version if is_object(action.version) else {None: action.version})
     found: list[AssetEvent] = []
     for key, version in by_key.items():
@@ -55,7 +55,7 @@ def _(action: ObserveStep, world: World) -> Touched:
 
 @carry_out.register
 def _(action: TriggerStep, world: World) -> Touched:
-    consumer = world.consumer(action.consumer)
+    consumer = world.consumer(action.trigger)
     if lasting.lasts(world, consumer.id):
         lasting.trigger(world, Target(consumer.id, action.partition_key))
     return {}
@@ -63,17 +63,17 @@ def _(action: TriggerStep, world: World) -> Touched:
 
 @carry_out.register
 def _(action: BeginStep, world: World) -> Touched:
-    for run in _runs(world, action.consumer, action.partition_key):
+    for run in _runs(world, action.begin, action.partition_key):
         lasting.begin_later(world, run)
     return {}
 
 
 @carry_out.register
 def _(action: FinishStep, world: World) -> Touched:
-    consumer = world.consumer(action.consumer)
+    consumer = world.consumer(action.finish)
     touched: Touched = {}
-    for run in _runs(world, action.consumer, action.partition_key):
-        touched |= lasting.end(world, run, action.ending)
+    for run in _runs(world, action.finish, action.partition_key):
+        touched |= lasting.end(world, run, action)
     if not lasting.lasts(world, consumer.id):
         world.state.decisions.end_runs(consumer.id)
         registry.touch_ended(world.state, consumer.id, None, touched)
@@ -82,7 +82,7 @@ def _(action: FinishStep, world: World) -> Touched:
 
 @carry_out.register
 def _(action: AgainStep, world: World) -> Touched:
-    target = Target(world.consumer(action.consumer).id, action.partition_key)
+    target = Target(world.consumer(action.again).id, action.partition_key)
     if not lasting.lasts(world, target.consumer):
         world.state.decisions.retry_run(*target)
     elif target in world.lasting.last:
@@ -92,24 +92,24 @@ def _(action: AgainStep, world: World) -> Touched:
 
 @carry_out.register
 def _(action: RunStep, world: World) -> Touched:
-    consumer = world.consumer(action.consumer)
+    consumer = world.consumer(action.run)
     if not lasting.lasts(world, consumer.id):
         return {}
     run = lasting.trigger(world, Target(consumer.id, action.partition_key))
-    return lasting.end(world, run, action.ending)
+    return lasting.end(world, run, action)
 
 
 @carry_out.register
 def _(action: RetryStep, world: World) -> Touched:
-    retry(world.state.freshness, _node(world, action.consumer), action.partition_key, world.now)
+    retry(world.state.freshness, _node(world, action.retry), action.partition_key, world.now)
     return {}
 
 
 @carry_out.register
 def _(action: BackfillStep, world: World) -> Touched:
-    freshness = world.state.freshness
-    above = backfilling.targets_of(freshness, action.asset().uri, action.keys, down=action.down)
-    if action.dry_run:
+    freshness, of = world.state.freshness, action.backfill
+    above = backfilling.targets_of(freshness, of.asset().uri, of.keys, down=of.down)
+    if of.dry_run:
         waves = backfilling.waves_of(backfilling.steps_of(freshness, above))
         found = [[target_to_answer(world, target) for target in wave] for wave in waves]
         world.answers.append({"step": world.step, "waves": found})
@@ -121,14 +121,14 @@ def _(action: BackfillStep, world: World) -> Touched:
 
 @carry_out.register
 def _(action: StatusStep, world: World) -> Touched:
-    items = None if action.items is None else [(asset().uri, key) for asset, key in action.items]
+    items = None if action.status is None else [(asset().uri, key) for asset, key in action.status]
     world.answers.append({"step": world.step, "status": status_answer(world, items)})
     return {}
 
 
 @carry_out.register
 def _(action: FreshnessStep, world: World) -> Touched:
-    uris = None if action.assets is None else [asset().uri for asset in action.assets]
+    uris = None if action.freshness is None else [asset().uri for asset in action.freshness]
     world.answers.append({"step": world.step, "freshness": freshness_answer(world, uris)})
     return {}
 

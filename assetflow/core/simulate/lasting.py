@@ -10,10 +10,10 @@ from uuid import UUID
 
 from assetflow.core.freshness.reads import inputs_now
 from assetflow.core.freshness.recording import Made, begin_run, confirm, end_run, retry_run
-from assetflow.core.freshness.records import Item, Run, RunKind, RunState, Target
+from assetflow.core.freshness.records import Item, Run, RunKind, Target
 from assetflow.core.rules.fold import Touched, record
 from assetflow.core.rules.registry import touch_ended
-from assetflow.core.simulate.freshness_steps import Ending
+from assetflow.core.simulate.steps import Ending, RunState
 from assetflow.core.simulate.world import TimeRun, World
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
@@ -69,9 +69,9 @@ def _follow(world: World, run: Run) -> None:
     lasting, consumer = world.lasting, run.target.consumer
     spec, count = lasting.specs[consumer], lasting.begun.get(consumer, 0)
     lasting.begun[consumer] = count + 1
-    versions = {uri: given[count] for uri, given in (spec.gives or {}).items() if count < len(given)}
+    versions = {uri: given[count] for uri, given in spec.gives.items() if count < len(given)}
     state = spec.outcomes[count] if spec.takes is not None and count < len(spec.outcomes) else "completed"
-    lasting.endings[run.id] = Ending(state, versions)
+    lasting.endings[run.id] = Ending(state=cast("RunState", state), versions=versions)
     if spec.takes is not None:
         lasting.ends[run.id] = world.now + timedelta(seconds=spec.takes[min(count, len(spec.takes) - 1)])
 
@@ -129,7 +129,7 @@ def end(world: World, run: Run, ending: Ending | None) -> Touched:
     ending = own if ending is None else replace(ending, versions={**own.versions, **ending.versions})
     world.lasting.ended = run if world.now - run.asked < _ALMOST_NO_TIME else None
     touched = _record_outputs(world, run, ending)
-    end_run(world.state.freshness, run, cast("RunState", ending.state), world.now)
+    end_run(world.state.freshness, run, ending.state, world.now)
     world.lasting.last[run.target] = run
     consumer, key = run.target.consumer, run.target.key
     if run.kind == "asset":

@@ -8,27 +8,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Literal, cast
 
 from assetflow.core.simulate.consumers import ConsumerSpec, read_consumer
-from assetflow.core.simulate.reading import (
-    as_bool,
-    as_choice,
-    as_list,
-    as_object,
-    as_text,
-    as_time,
-    is_object,
-    need,
-    refuse,
-    short,
-)
+from assetflow.core.simulate.reading import as_list, as_object, is_object, need, read, refuse, short
 from assetflow.core.simulate.steps import (
     TIMED_ONLY,
     WHILE_STOPPED,
     Action,
+    AdvanceStep,
     RedeployStep,
     StartStep,
     StopStep,
     read_action,
-    seconds_of,
 )
 from assetflow.core.values.schedules import ConsumerOptions
 
@@ -82,15 +71,15 @@ def read_scenario(value: object, where: str = "") -> Scenario:
     place = f"{where}: {called}" if where else called
     data = as_object(value, place, _KEYS)
     need(data, ("name",), place)
-    start = as_time(data["start"], f"{place}, start") if "start" in data else _DEFAULT_START
+    start: datetime = read(datetime, data.get("start", _DEFAULT_START), f"{place}, start")
     consumers = as_object(data.get("consumers", {}), f"{place}, consumers")
     scenario = Scenario(
-        name=as_text(data["name"], f"{place}, name"),
+        name=read(str, data["name"], f"{place}, name"),
         start=start,
         consumers={key: read_consumer(spec, f"{place}, consumer {key!r}") for key, spec in consumers.items()},
         steps=tuple(read_steps(as_list(data.get("steps", []), f"{place}, steps"), start, place)),
-        receipts=as_bool(data.get("receipts", False), f"{place}, receipts"),
-        passes=cast("Passes", as_choice(data.get("passes", "tick"), ("tick", "live", "timed"), f"{place}, passes")),
+        receipts=read(bool, data.get("receipts", False), f"{place}, receipts"),
+        passes=read(Passes, data.get("passes", "tick"), f"{place}, passes"),
     )
     _check_timed(scenario, place)
     return scenario
@@ -103,7 +92,7 @@ def _check_timed(scenario: Scenario, where: str) -> None:
     for number, step in enumerate(scenario.steps):
         place = f"{where}, step {number}"
         if isinstance(step.action, RedeployStep):
-            specs += step.action.consumers.values()
+            specs += step.action.redeploy.values()
         if isinstance(step.action, TIMED_ONLY) and scenario.passes != "timed":
             refuse("this step needs a clock", place, 'Write "passes": "timed"')
         if isinstance(step.action, StartStep) != stopped and isinstance(step.action, StartStep | StopStep):
@@ -145,20 +134,18 @@ def read_steps(steps: Iterable[object], start: datetime, where: str) -> Iterable
     now = start
     for number, value in enumerate(steps):
         place = f"{where}, step {number}"
-        data = as_object(value, place)
-        action = read_action(data, place)
-        time = _time_of(data, now, place)
+        action = read_action(value, place)
+        time = _time_of(action, now, place)
         if time < now:
             refuse(f"time goes backwards, from {now:%Y-%m-%dT%H:%M:%SZ} to {time:%Y-%m-%dT%H:%M:%SZ}", place)
         now = time
-        yield Step(now, action, data)
+        yield Step(now, action, cast("Mapping[str, object]", value))
 
 
-def _time_of(data: Mapping[str, object], now: datetime, where: str) -> datetime:
-    at = as_time(data["at"], f"{where}, at") if "at" in data else None
+def _time_of(action: Action, now: datetime, where: str) -> datetime:
     try:
-        if "advance" in data:
-            return (at or now) + timedelta(seconds=seconds_of(data, where))
-        return at or now + _BETWEEN_STEPS
+        if isinstance(action, AdvanceStep):
+            return (action.at or now) + timedelta(seconds=action.advance)
+        return action.at or now + _BETWEEN_STEPS
     except (OverflowError, ValueError):
         refuse("the clock runs past the year 9999", where)

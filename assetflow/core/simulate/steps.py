@@ -1,301 +1,354 @@
-"""The actions of a scenario's steps, and how they are read."""
+"""The steps of a scenario. Each is an object with the key that names it and the further keys of its class."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
+from typing import Annotated, Any, Literal, cast
 
-from assetflow.core.simulate.conditions import read_asset, read_outlet
+from assetflow.core.simulate.conditions import AnAsset, AnOutlet, Uri, read_asset
 from assetflow.core.simulate.consumers import ConsumerSpec, read_consumer
-from assetflow.core.simulate.freshness_steps import READERS, STEP_KEYS, FreshnessAction
-from assetflow.core.simulate.reading import (
-    Deferred,
-    as_bool,
-    as_choice,
-    as_list,
-    as_number,
-    as_object,
-    as_text,
-    as_time,
-    refuse,
-    short,
-)
-from assetflow.core.values.assets import Asset, Outlet
+from assetflow.core.simulate.reading import Deferred, as_object, as_text, main_key, read, refuse, short
+from assetflow.core.values.assets import Asset, AssetAlias
 
-TASK_STATES = ("completed", "failed", "crashed", "cancelled", "skipped", "cached", "rolled_back", "retrying")
+TaskState = Literal["completed", "failed", "crashed", "cancelled", "skipped", "cached", "rolled_back", "retrying"]
+RunState = Literal["completed", "failed", "cancelled", "crashed"]
 
 
-@dataclass(frozen=True)
-class EventStep:
+@dataclass(frozen=True, kw_only=True)
+class Action:
+    """The base class of steps.
+
+    Attributes:
+        at: when it happens; a minute after the step before if it is `None`.
+    """
+
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventStep(Action):
     """Record one event."""
 
-    asset: Deferred[Asset]
-    extra: object
-    partition_key: object
-    aliases: tuple[object, ...]
-    id: str | None
+    event: AnAsset
+    extra: object = None
+    partition_key: object = None
+    aliases: tuple[object, ...] = ()
+    id: str | None = None
     data_version: object = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Said:
     """The report of a task on one outlet; on an alias if `alias` is not `None`."""
 
-    alias: str | None
-    asset: Deferred[Asset]
-    extra: object
-    partition_keys: object
+    alias: str | None = None
+    asset: AnAsset
+    extra: object = None
+    partition_keys: object = None
 
 
-@dataclass(frozen=True)
-class TaskStep:
-    """End a task. Only a completed one makes updates."""
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """A task that ends. Only a completed one makes updates."""
 
-    outlets: tuple[Deferred[Outlet], ...]
-    emit: tuple[Said, ...]
-    completed: bool
-    partition_key: object
+    outlets: tuple[AnOutlet, ...] = ()
+    emit: tuple[Said, ...] = ()
+    state: TaskState = "completed"
+    partition_key: object = None
 
 
-@dataclass(frozen=True)
-class TickStep:
+@dataclass(frozen=True, kw_only=True)
+class TaskStep(Action):
+    """End a task."""
+
+    task: Task
+
+
+@dataclass(frozen=True, kw_only=True)
+class Added:
+    """An asset that a task adds through an alias."""
+
+    asset: AnAsset
+    extra: object = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AliasEvent:
+    """A task with one alias as outlet, through which it adds one asset or several."""
+
+    alias: str
+    asset: AnAsset | None = None
+    extra: object = None
+    emit: tuple[Added, ...] | None = None
+    state: TaskState = "completed"
+    partition_key: object = None
+
+    def __post_init__(self) -> None:
+        if (self.emit is None) == (self.asset is None):
+            refuse("an alias_event has either 'asset' or 'emit'", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AliasEventStep(Action):
+    """End a task that has one alias as outlet."""
+
+    alias_event: AliasEvent
+
+    @property
+    def task(self) -> Task:
+        """The task, as a `TaskStep` has it."""
+        of = self.alias_event
+        added = of.emit or () if of.asset is None else (Added(asset=of.asset, extra=of.extra),)
+        said = tuple(Said(alias=of.alias, asset=each.asset, extra=each.extra) for each in added)
+        outlet = partial(AssetAlias, of.alias)
+        return Task(outlets=(outlet,), emit=said, state=of.state, partition_key=of.partition_key)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TickStep(Action):
     """Make one pass over all consumers."""
 
-
-@dataclass(frozen=True)
-class PauseStep:
-    consumer: str
+    tick: Literal[True]
 
 
-@dataclass(frozen=True)
-class ResumeStep:
-    consumer: str
+@dataclass(frozen=True, kw_only=True)
+class PauseStep(Action):
+    pause: str
 
 
-@dataclass(frozen=True)
-class RedeployStep:
+@dataclass(frozen=True, kw_only=True)
+class ResumeStep(Action):
+    resume: str
+
+
+def _read_consumers(value: object, where: str) -> Mapping[str, ConsumerSpec]:
+    specs = as_object(value, where).items()
+    return {name: read_consumer(spec, f"{where} {name!r}") for name, spec in specs}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RedeployStep(Action):
     """Deploy consumers, or change their schedules, in the order of the file."""
 
-    consumers: Mapping[str, ConsumerSpec]
+    redeploy: Annotated[Mapping[str, ConsumerSpec], _read_consumers]
 
 
-@dataclass(frozen=True)
-class RemoveStep:
-    consumer: str
+@dataclass(frozen=True, kw_only=True)
+class RemoveStep(Action):
+    remove: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class QueueFilter:
     """A choice of queued events: those that fit all fields that are not `None`."""
 
-    consumer: str | None
-    asset: Deferred[Asset] | None
-    before: datetime | None
-    partition_key: str | None
+    consumer: str | None = None
+    asset: AnAsset | None = None
+    before: datetime | None = None
+    partition_key: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.consumer is None and self.asset is None:
+            refuse("neither consumer nor asset is given", "", "Name at least one of them")
 
 
-@dataclass(frozen=True)
-class GetQueuedStep:
-    filter: QueueFilter
+@dataclass(frozen=True, kw_only=True)
+class GetQueuedStep(Action):
+    get_queued: QueueFilter
 
 
-@dataclass(frozen=True)
-class DeleteQueuedStep:
-    filter: QueueFilter
-    by: str
-    why: str
+@dataclass(frozen=True, kw_only=True)
+class Removal(QueueFilter):
+    """Queued events that somebody removes, who it is, and why."""
+
+    by: str = ""
+    why: str = ""
 
 
-@dataclass(frozen=True)
-class StopStep:
+@dataclass(frozen=True, kw_only=True)
+class DeleteQueuedStep(Action):
+    delete_queued: Removal
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopStep(Action):
     """The evaluator goes down."""
 
+    stop: Literal[True]
 
-@dataclass(frozen=True)
-class StartStep:
+
+@dataclass(frozen=True, kw_only=True)
+class StartStep(Action):
     """The evaluator comes back, and goes through what came meanwhile and the instants, in order (9.6)."""
 
+    start: Literal[True]
 
-@dataclass(frozen=True)
-class ExplainStep:
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainStep(Action):
     """A step that asks what holds a consumer back (9.15)."""
 
-    consumer: str
+    explain: str
 
 
-@dataclass(frozen=True)
-class AdvanceStep:
-    """Let time pass. The time of the step says how much."""
+@dataclass(frozen=True, kw_only=True)
+class AdvanceStep(Action):
+    """Let time pass, by so many seconds."""
+
+    advance: float
 
 
-Action = (
-    EventStep
-    | TaskStep
-    | TickStep
-    | PauseStep
-    | ResumeStep
-    | RedeployStep
-    | RemoveStep
-    | GetQueuedStep
-    | DeleteQueuedStep
-    | AdvanceStep
-    | StopStep
-    | StartStep
-    | ExplainStep
-    | FreshnessAction
-)
+@dataclass(frozen=True, kw_only=True)
+class ObserveStep(Action):
+    """An observation of a source: its version, or the versions of its keys; an error if it failed."""
+
+    observe: AnAsset
+    version: object = None
+    error: object = None
+
+    def __post_init__(self) -> None:
+        if (self.version is None) == (self.error is None):
+            refuse("an observation has either a version or an error", "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TriggerStep(Action):
+    """Start a manual run of a consumer, which consumes nothing."""
+
+    trigger: str
+    partition_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BeginStep(Action):
+    """The runs of a consumer begin, later than they were asked for."""
+
+    begin: str
+    partition_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ending:
+    """How a run ends.
+
+    Attributes:
+        versions: the data versions that it gives, by output.
+        skips: the outputs that it confirms instead of updating them.
+        made: the outputs that it updated, whatever its state; `None` for all or none of them.
+    """
+
+    state: RunState = "completed"
+    versions: Mapping[Uri, object] = field(default_factory=dict[str, object])
+    skips: tuple[Uri, ...] = ()
+    made: tuple[Uri, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishStep(Action, Ending):
+    """End the runs of a consumer, or those of one key."""
+
+    finish: str
+    partition_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgainStep(Action):
+    """The last run of a consumer, or of one key, goes on again after its end: somebody retries it in Prefect (4.7)."""
+
+    again: str
+    partition_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunStep(Action, Ending):
+    """A manual run of a consumer from begin to end."""
+
+    run: str
+    partition_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetryStep(Action):
+    """Forget what a consumer tried and waived (8.7)."""
+
+    retry: str
+    partition_key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backfilled:
+    """What is backfilled."""
+
+    asset: AnAsset
+    keys: tuple[str, ...] | None = None
+    down: bool = False
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackfillStep(Action):
+    """Backfill an asset, and what lies below it (8.18)."""
+
+    backfill: Backfilled
+
+
+Item = tuple[Deferred[Asset], str | None]
+
+
+def _read_item(value: object, where: str) -> Item:
+    if not isinstance(value, list):
+        return read_asset(value, where), None
+    asset, key = cast("list[object]", value)
+    return read_asset(asset, where), as_text(key, where)
+
+
+def _all_or(kind: Any) -> Callable[[object, str], tuple[Any, ...] | None]:
+    """Return what reads a list; `None` stands for true: for all that there are."""
+    return lambda value, where: None if value is True else read(tuple[kind, ...], value, where)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StatusStep(Action):
+    """The status of some items, or of everything that is read or made (8.9)."""
+
+    status: Annotated[tuple[Item, ...] | None, _all_or(Annotated[Item, _read_item])]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FreshnessStep(Action):
+    """The data time and the state of some assets, or of all that have a policy (8.12, 8.13)."""
+
+    freshness: Annotated[tuple[Deferred[Asset], ...] | None, _all_or(AnAsset)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanStep(Action):
+    """A step that asks for the plan: what would run now, and what holds the rest back (8.16)."""
+
+    plan: Literal[True]
+
 
 TIMED_ONLY = (StopStep, StartStep, ExplainStep)
-WHILE_STOPPED = (EventStep, TaskStep, AdvanceStep)
+WHILE_STOPPED = (EventStep, TaskStep, AliasEventStep, AdvanceStep)
+
+_KINDS: Iterable[type[Action]] = (
+    *(EventStep, TaskStep, AliasEventStep, RedeployStep, GetQueuedStep, DeleteQueuedStep, AdvanceStep),
+    *(ObserveStep, TriggerStep, BeginStep, FinishStep, AgainStep, RunStep, RetryStep, BackfillStep),
+    *(StatusStep, FreshnessStep, PlanStep),
+    *(PauseStep, ResumeStep, RemoveStep, ExplainStep, TickStep, StopStep, StartStep),
+)
+_STEPS = {main_key(kind): kind for kind in _KINDS}
 
 
-def read_action(data: Mapping[str, object], where: str) -> Action:
-    """Read the action of a step."""
-    kinds = [key for key in data if key in _READERS]
+def read_action(value: object, where: str) -> Action:
+    """Read a step."""
+    data = as_object(value, where)
+    kinds = [key for key in data if key in _STEPS]
     if not kinds:
-        refuse(f"unknown step {short(dict(data))}", where, f"Known are {', '.join(_READERS)}")
+        refuse(f"unknown step {short(dict(data))}", where, f"Known are {', '.join(_STEPS)}")
     if len(kinds) > 1:
         refuse(f"{' and '.join(kinds)} in one step", where, "Make them two steps")
-    kind = kinds[0]
-    as_object(data, where, (kind, "at", *_KEYS.get(kind, ())))
-    return _READERS[kind](data, f"{where}, {kind}")
-
-
-def seconds_of(data: Mapping[str, object], where: str) -> float:
-    """Return the seconds by which an `advance` step moves the time."""
-    return as_number(data["advance"], f"{where}, advance")
-
-
-def _read_event(data: Mapping[str, object], where: str) -> EventStep:
-    number = data.get("id")
-    return EventStep(
-        read_asset(data["event"], where),
-        data.get("extra"),
-        data.get("partition_key"),
-        tuple(as_list(data.get("aliases") or [], f"{where}, aliases")),
-        None if number is None else as_text(number, f"{where}, id"),
-        data.get("data_version"),
-    )
-
-
-def _read_task(data: Mapping[str, object], where: str) -> TaskStep:
-    task = as_object(data["task"], where, ("outlets", "emit", "state", "partition_key"))
-    outlets = as_list(task.get("outlets", []), f"{where}, outlets")
-    return TaskStep(
-        tuple(read_outlet(outlet, f"{where}, outlets[{number}]") for number, outlet in enumerate(outlets)),
-        tuple(
-            _read_said(said, f"{where}, emit[{number}]")
-            for number, said in enumerate(as_list(task.get("emit", []), f"{where}, emit"))
-        ),
-        _read_state(task, where),
-        task.get("partition_key"),
-    )
-
-
-def _read_said(value: object, where: str) -> Said:
-    data = as_object(value, where, ("alias", "asset", "extra", "partition_keys"))
-    if "asset" not in data:
-        refuse("'asset' is missing", where)
-    alias = data.get("alias")
-    return Said(
-        None if alias is None else as_text(alias, f"{where}, alias"),
-        read_asset(data["asset"], where),
-        data.get("extra"),
-        data.get("partition_keys"),
-    )
-
-
-def _read_alias_event(data: Mapping[str, object], where: str) -> TaskStep:
-    event = as_object(data["alias_event"], where, ("alias", "asset", "extra", "emit", "state", "partition_key"))
-    alias = as_text(event.get("alias"), f"{where}, alias")
-    if ("emit" in event) == ("asset" in event):
-        refuse("an alias_event has either 'asset' or 'emit'", where)
-    if "emit" in event:
-        added = as_list(event["emit"], f"{where}, emit")
-    else:
-        added = [{key: event[key] for key in ("asset", "extra") if key in event}]
-    emit = tuple(
-        _read_said({"alias": alias, **as_object(entry, where, ("asset", "extra"))}, f"{where}, emit[{number}]")
-        for number, entry in enumerate(added)
-    )
-    outlet = read_outlet({"alias": alias}, where)
-    return TaskStep((outlet,), emit, _read_state(event, where), event.get("partition_key"))
-
-
-def _read_state(data: Mapping[str, object], where: str) -> bool:
-    return as_choice(data.get("state", "completed"), TASK_STATES, f"{where}, state") == "completed"
-
-
-def _read_redeploy(data: Mapping[str, object], where: str) -> RedeployStep:
-    consumers = as_object(data["redeploy"], where)
-    return RedeployStep({name: read_consumer(spec, f"{where} {name!r}") for name, spec in consumers.items()})
-
-
-def _read_filter(data: Mapping[str, object], where: str) -> QueueFilter:
-    consumer, asset = data.get("consumer"), data.get("asset")
-    before, key = data.get("before"), data.get("partition_key")
-    if consumer is None and asset is None:
-        refuse("neither consumer nor asset is given", where, "Name at least one of them")
-    return QueueFilter(
-        None if consumer is None else as_text(consumer, f"{where}, consumer"),
-        None if asset is None else read_asset(asset, f"{where}, asset"),
-        None if before is None else as_time(before, f"{where}, before"),
-        None if key is None else as_text(key, f"{where}, partition_key"),
-    )
-
-
-def _read_get_queued(data: Mapping[str, object], where: str) -> GetQueuedStep:
-    return GetQueuedStep(_read_filter(as_object(data["get_queued"], where, _FILTER_KEYS), where))
-
-
-def _read_delete_queued(data: Mapping[str, object], where: str) -> DeleteQueuedStep:
-    given = as_object(data["delete_queued"], where, (*_FILTER_KEYS, "by", "why"))
-    by, why = (as_text(given.get(key) or "", f"{where}, {key}") for key in ("by", "why"))
-    return DeleteQueuedStep(_read_filter(given, where), by, why)
-
-
-def _read_advance(data: Mapping[str, object], where: str) -> AdvanceStep:  # noqa: ARG001
-    return AdvanceStep()
-
-
-def _without_details(kind: str, action: Action) -> tuple[str, Callable[[Mapping[str, object], str], Action]]:
-    """Return the reader of a step that has nothing but its name."""
-
-    def read(data: Mapping[str, object], where: str) -> Action:
-        if not as_bool(data[kind], where):
-            refuse(f"{kind} has to be true", where)
-        return action
-
-    return kind, read
-
-
-def _of_consumer(kind: str, make: Callable[[str], Action]) -> tuple[str, Callable[[Mapping[str, object], str], Action]]:
-    """Return the reader of a step that names only a consumer."""
-    return kind, lambda data, where: make(as_text(data[kind], where))
-
-
-_KEYS = {"event": ("extra", "partition_key", "aliases", "id", "data_version"), **STEP_KEYS}
-_FILTER_KEYS = ("consumer", "asset", "before", "partition_key")
-
-_READERS: dict[str, Callable[[Mapping[str, object], str], Action]] = {
-    "event": _read_event,
-    "task": _read_task,
-    "alias_event": _read_alias_event,
-    "redeploy": _read_redeploy,
-    "get_queued": _read_get_queued,
-    "delete_queued": _read_delete_queued,
-    "advance": _read_advance,
-    **READERS,
-    **dict(
-        [
-            _of_consumer("pause", PauseStep),
-            _of_consumer("resume", ResumeStep),
-            _of_consumer("remove", RemoveStep),
-            _of_consumer("explain", ExplainStep),
-            _without_details("tick", TickStep()),
-            _without_details("stop", StopStep()),
-            _without_details("start", StartStep()),
-        ]
-    ),
-}
+    return read(_STEPS[kinds[0]], data, where)

@@ -10,9 +10,8 @@ from uuid import UUID, uuid5
 from assetflow.core.freshness.records import Run, Target
 from assetflow.core.rules.state import State
 from assetflow.core.rules.timers import Timer, follow
-from assetflow.core.simulate.consumers import ConsumerSpec
-from assetflow.core.simulate.freshness_steps import Ending
-from assetflow.core.simulate.keeping import LastingRuns
+from assetflow.core.simulate.consumers import ConsumerForm, ConsumerSpec
+from assetflow.core.simulate.steps import Ending
 from assetflow.core.time.timetables import Tick
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent
@@ -83,7 +82,7 @@ class Lasting:
         last: the run of each target that ended last.
     """
 
-    specs: dict[int, LastingRuns] = field(default_factory=dict[int, LastingRuns])
+    specs: dict[int, ConsumerForm] = field(default_factory=dict[int, ConsumerForm])
     begun: dict[int, int] = field(default_factory=dict[int, int])
     ends: dict[UUID, datetime] = field(default_factory=dict[UUID, datetime])
     endings: dict[UUID, Ending] = field(default_factory=dict[UUID, Ending])
