@@ -235,11 +235,13 @@ class Ending:
     """How a run ends.
 
     Attributes:
+        partition_key: the key of the run.
         versions: the data versions that it gives, by output.
         skips: the outputs that it confirms instead of updating them.
         made: the outputs that it updated, whatever its state; `None` for all or none of them.
     """
 
+    partition_key: str | None = None
     state: RunState = "completed"
     versions: Mapping[Uri, object] = field(default_factory=dict[str, object])
     skips: tuple[Uri, ...] = ()
@@ -251,7 +253,6 @@ class FinishStep(Action, Ending):
     """End the runs of a consumer, or those of one key."""
 
     finish: str
-    partition_key: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -267,7 +268,6 @@ class RunStep(Action, Ending):
     """A manual run of a consumer from begin to end."""
 
     run: str
-    partition_key: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
