@@ -1,4 +1,4 @@
-"""List assets, find one by its URI or name, and show the graph around it."""
+"""List assets, find and observe one, and show its partitions, its freshness and the graph around it."""
 
 from __future__ import annotations
 
@@ -6,27 +6,38 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from assetflow.api.own_shapes import AssetHidden, NameOut
+from assetflow.api.own_shapes import AssetHidden, NameOut, ObservationIn, ObservedOut
 from assetflow.api.problems import answers
 from assetflow.api.requests import (
     CountedPage,
     EtagRoute,
     Json,
     NamedAsset,
+    Page,
     PathAsset,
     Text,
     TheBackend,
     ThePage,
     TheReader,
 )
+from assetflow.core.explain import shown_event
+from assetflow.core.freshness.asset_freshness import FreshnessChange, FreshnessNow
 from assetflow.core.graph.lineage import DATA, SCHEDULING, EdgeKind
+from assetflow.core.json_data import fit_text
+from assetflow.core.values.events import Origin
+from assetflow.core.values.posted_events import key_by_hand
+from assetflow.core.values.versions import check_data_version
 from assetflow.errors import UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter, ShownAsset
+from assetflow.ledger.read.partitions import PartitionRecord
 from assetflow.operations import consumers
-from assetflow.operations.graph import Lineage, lineage_of
-from assetflow.operations.lookup import find_node, find_uri
+from assetflow.operations.graph import Graph, Lineage, Wanted, graph_of, lineage_of
+from assetflow.operations.lookup import asset_called, find_node, find_uri
+from assetflow.operations.recording import observe
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
+
+Levels = Annotated[int, Query(ge=0, le=50, description="How many levels; a level is one flow.")]
 
 MOST_NODES = 500
 Focus = Annotated[
@@ -112,3 +123,78 @@ def get_owner(name: Text, reader: TheReader) -> Json:
             f"no asset is named {name!r}", where="path.name", fix="GET /api/v1/asset names similar assets"
         )
     return Json({"name": name, "uri": uri})
+
+
+@router.get("/assets/{asset:path}/partitions", responses=answers(404))
+def list_partitions(
+    asset: PathAsset,
+    reader: TheReader,
+    page: ThePage,
+) -> Page[PartitionRecord]:
+    """List the partitions of an asset by key: how often each was updated, and when last."""
+    found = reader.partitions.page(find_uri(reader, asset), after=page.text or "", limit=page.limit)
+    return page.after(found, lambda each: each.key)
+
+
+@router.get("/freshness", responses=answers())
+def list_freshness(backend: TheBackend, page: ThePage) -> Page[FreshnessNow]:
+    """List the assets that have a freshness policy, with state, data time and lag (8.13)."""
+    now = backend.now()
+    return page.within([each.shown(now) for each in backend.ledger.reader.policies.all()])
+
+
+@router.get("/freshness/changes", responses=answers(404))
+def list_freshness_changes(
+    backend: TheBackend,
+    page: ThePage,
+    asset: Annotated[Text | None, Query(description="Of this asset: its URI, or its name.")] = None,
+) -> Page[FreshnessChange]:
+    """List the changes of states, newest first: each is one event in Prefect (8.13)."""
+    reader = backend.ledger.reader
+    uri = None if asset is None else find_uri(reader, asset)
+    found = reader.policies.changes(uri=uri, before=page.number, limit=page.limit)
+    return page.after([each.shown() for each in found], lambda each: each.number)
+
+
+@router.post("/assets/{asset:path}/observations", response_model=ObservedOut, responses=answers(413, 415))
+def observe_asset(asset: Text, body: ObservationIn, backend: TheBackend) -> Json:
+    """Record which versions of a source were seen. An item whose version is not the newest one gets an update.
+
+    Only an asset that no deployed flow makes can be observed.
+    """
+    source = asset_called(backend.ledger.reader, asset)
+    versions = {
+        None if each.partition_key is None else key_by_hand(each.partition_key): check_data_version(
+            each.data_version, where="data_version"
+        )
+        for each in body.items
+    }
+    recorded = observe(backend, source, versions, origin=Origin("api", by=fit_text(body.by)))
+    return Json(
+        {
+            "uri": source.uri,
+            "events": [shown_event(event) for event in recorded.events],
+            "decisions": recorded.decisions_made,
+            "warnings": list(recorded.warnings),
+        }
+    )
+
+
+@router.get("/graph", responses=answers(404))
+def get_graph(
+    reader: TheReader,
+    focus: Annotated[
+        Text, Query(description="A node by its id, an asset by URI or name, or a flow; empty for the whole graph.")
+    ] = "",
+    up: Levels = 1,
+    down: Levels = 3,
+    fold: Annotated[bool | None, Query(description="Fold groups; by default only those of a large whole.")] = None,
+    opened: Annotated[list[Text], Query(description="The ids of boxes that are not folded.")] = [],  # noqa: B006
+) -> Graph:
+    """Return the graph with a place for each node: the way up and down from one, or the whole.
+
+    There is one edge for two nodes, with the kinds of all relations between them. The ends of a hub are folded into one
+    node, and so are groups; name their ids in `opened` to see what is in them.
+    """
+    start = find_node(reader, focus) if focus else None
+    return graph_of(reader, Wanted(start, up, down, fold, tuple(opened)))

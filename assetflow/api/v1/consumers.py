@@ -1,4 +1,4 @@
-"""List and explain consumers, read and empty their queues, pause and resume them."""
+"""List and explain consumers, read and empty their queues, pause and resume them; list missed deadlines."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.read.consumers import ShownConsumer
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation, past_explanation
-from assetflow.ledger.records import ConsumerFilter
+from assetflow.ledger.records import ConsumerFilter, MissedDeadlineRecord
 from assetflow.operations import planning, queue
 from assetflow.operations.consumers import consumer_at, list_by_id, switch
-from assetflow.operations.lookup import Selection, find_uri
+from assetflow.operations.lookup import Selection, find_consumer, find_uri
 from assetflow.operations.planning import Retried
 from assetflow.operations.what_if import Preview, if_resumed
 
@@ -180,3 +180,15 @@ async def _switched(backend: Backend, flow: str, deployment: str, *, paused: boo
     record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     await switch(backend.prefect, record, paused=paused)
     return Switched(record.consumer.name, paused)
+
+
+@router.get("/deadlines/missed", responses=answers(404))
+def list_missed_deadlines(
+    reader: TheReader,
+    page: ThePage,
+    consumer: Annotated[Text | None, Query(description="Of this consumer: `flow/deployment`, or an id.")] = None,
+) -> Page[MissedDeadlineRecord]:
+    """List the deadlines that passed without a decision, newest first (9.8)."""
+    number = None if consumer is None else find_consumer(reader, consumer).consumer.id
+    found = reader.deadlines.missed(consumer=number, before=page.number, limit=page.limit)
+    return page.after(found, lambda each: each.number)
