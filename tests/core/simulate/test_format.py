@@ -40,6 +40,10 @@ def scenario(*steps: Any, **more: Any) -> dict[str, Any]:
         {"advance": "1h"},
         {"tick": True, "at": "2025-12-31T00:00:00Z"},
         {"advance": -1},
+        {"observe": "s3://b/a"},
+        {"backfill": {"asset": "s3://b/a", "down": "yes"}},
+        {"status": ["s3://b/a", 5]},
+        {"finish": "c", "state": "skipped"},
         "tick",
     ],
     ids=repr,
@@ -134,6 +138,24 @@ def test_steps_are_a_minute_apart_unless_they_say_otherwise() -> None:
     assert [step.time.strftime("%H:%M:%S") for step in read.steps] == [
         "00:01:00", "00:02:00", "01:00:00", "01:00:05", "01:01:05",
     ]  # fmt: skip
+
+
+def test_null_is_as_good_as_left_out() -> None:
+    given = {"schedule": {"eager": {"lookback": None}}, "makes": ["s3://b/b"], "reads": ["s3://b/a"], "paused": None}
+    short = {"schedule": {"eager": {}}, "makes": ["s3://b/b"], "reads": ["s3://b/a"]}
+    event = {"event": "s3://b/a", "extra": None, "aliases": None, "at": None}
+
+    assert simulate(scenario(event, {"tick": True}, consumers={"c": given}, receipts=True)) == simulate(
+        scenario(EVENT, {"tick": True}, consumers={"c": short}, receipts=True)
+    )
+
+
+def test_place_inside_a_step_and_its_keys_are_named() -> None:
+    step = {"task": {"outlets": ["s3://b/a"], "emit": [{"asset": "s3://b/a", "key": "k"}]}}
+    with pytest.raises(InvalidScenario, match=r"step 1, task, emit\[0\]: unknown key 'key'") as caught:
+        read_scenario(scenario(EVENT, step))
+
+    assert caught.value.fix == "Known are alias, asset, extra, partition_keys"
 
 
 def test_simulating_twice_gives_the_same_answer() -> None:
