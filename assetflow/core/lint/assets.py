@@ -11,6 +11,7 @@ from functools import cached_property
 from assetflow.core.lint.findings import Finding, SeenFlow
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.conditions import Token
+from assetflow.core.wire.declarations import resolved, uris_of_names
 
 # The similarity, at most 1, from which one name may be a typing error for another.
 _ALIKE = 0.85
@@ -31,18 +32,14 @@ class Assets:
 
     @cached_property
     def _uris(self) -> Mapping[str, str]:
-        return {asset.name: asset.uri for flow in self.flows for asset in reversed(flow.declaration.assets)}
-
-    def resolved(self, token: Token) -> Token:
-        """Return the token by URI of a name that one of the flows declares, and others as they are."""
-        return Token("uri", self._uris[token.value]) if token.kind == "name" and token.value in self._uris else token
+        return uris_of_names(flow.declaration for flow in self.flows)
 
     @cached_property
     def makers(self) -> Mapping[Token, Sequence[SeenFlow]]:
         """The flows that update each asset and alias."""
         found: dict[Token, list[SeenFlow]] = {}
         for flow in self.flows:
-            for token in dict.fromkeys(self.resolved(outlet.token) for outlet in flow.declaration.produces):
+            for token in dict.fromkeys(resolved(outlet.token, self._uris) for outlet in flow.declaration.produces):
                 found.setdefault(token, []).append(flow)
         return found
 
@@ -73,7 +70,7 @@ class Assets:
         schedule = flow.declaration.options.schedule
         named = schedule.tokens if schedule.keeping is None else schedule.keeping.start_tokens
         for token in sorted(named):
-            known = self.resolved(token)
+            known = resolved(token, self._uris)
             labels = {token.value, known.value}
             if known in self.makers or known in self._watched or self._is_external(labels):
                 continue

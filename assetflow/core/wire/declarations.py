@@ -7,7 +7,7 @@ Prefect silently loses a parameter schema that is nested more than about 120 lev
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import cast
@@ -138,6 +138,19 @@ class FlowDeclaration:
         """All assets that the declaration names, in order; one asset may stand there several times."""
         outlets = (each for each in (*self.produces, *self.reads) if isinstance(each, Asset))
         return (*self.options.schedule.named_assets, *outlets)
+
+
+def uris_of_names(declarations: Iterable[FlowDeclaration]) -> Mapping[str, str]:
+    """Return the URIs of all names that declarations give to assets. Of two for one name, the first one counts."""
+    found: dict[str, str] = {}
+    for asset in (asset for each in declarations for asset in each.assets):
+        found.setdefault(asset.name, asset.uri)
+    return found
+
+
+def resolved(token: Token, uris: Mapping[str, str]) -> Token:
+    """Return the token by URI of a name that is among `uris`, and others as they are."""
+    return Token("uri", uris[token.value]) if token.kind == "name" and token.value in uris else token
 
 
 def declaration_to_text(declaration: FlowDeclaration) -> str:

@@ -8,11 +8,10 @@ from graphlib import CycleError, TopologicalSorter
 from uuid import UUID
 
 from assetflow.core.freshness.graph import DataGraph, FlowNode
-from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Leaf, Token
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.watchers import AssetWatcher
-from assetflow.core.wire import FlowDeclaration
+from assetflow.core.wire.declarations import FlowDeclaration, resolved, uris_of_names
 from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import NameTaken
 
@@ -20,18 +19,17 @@ _LAZY = "is Lazy and never runs: no asset that it or a flow below it makes has a
 _EAGER = "is Eager and reads nothing: it runs once, and after new code. Name inlets, or give it a timetable"
 
 
-def seldom_run(declarations: Mapping[str, FlowDeclaration]) -> list[str]:
-    """Return a sentence for each flow that hardly ever runs as it is declared, by name.
+def seldom_run(declarations: Mapping[str, FlowDeclaration]) -> dict[str, str]:
+    """Return the names of the flows that hardly ever run as they are declared, each with a sentence about it.
 
     Parameters:
         declarations: the declarations of flows, by the name of the consumer.
     """
     if all(each.options.schedule.keeping is None for each in declarations.values()):
-        return []
+        return {}
     graph = _graph_of(declarations)
     nodes = sorted(graph.all(), key=lambda node: node.consumer.name)
-    found = ((node.consumer.name, _why(graph, node)) for node in nodes)
-    return [f"{name} {why}" for name, why in found if why]
+    return {node.consumer.name: f"{node.consumer.name} {why}" for node in nodes if (why := _why(graph, node))}
 
 
 def _why(graph: DataGraph, node: FlowNode) -> str:
@@ -43,13 +41,7 @@ def _why(graph: DataGraph, node: FlowNode) -> str:
 
 
 def _graph_of(declarations: Mapping[str, FlowDeclaration]) -> DataGraph:
-    uris = {asset.name: asset.uri for each in declarations.values() for asset in each.assets}
-    uris |= {
-        outlet.name: outlet.uri
-        for each in declarations.values()
-        for outlet in (*each.produces, *each.reads)
-        if isinstance(outlet, Asset)
-    }
+    uris = uris_of_names(declarations.values())
 
     def resolve(token: Token) -> str | None:
         return token.value if token.kind == "uri" else uris.get(token.value)
@@ -92,11 +84,11 @@ def find_cycles(declarations: Mapping[str, FlowDeclaration]) -> list[Cycle]:
     """
     # From each node to its predecessors: a consumer's are the assets of its schedule, an asset's are its producers.
     before: dict[Node, dict[Node, None]] = {}
-    uris = _uris_of_names(declarations.values())
+    uris = uris_of_names(declarations.values())
     for name, declaration in sorted(declarations.items()):
-        before[name] = {_resolved(leaf, uris): None for leaf in _leaves(declaration)}
+        before[name] = {resolved(leaf.token, uris): None for leaf in _leaves(declaration)}
         for outlet in declaration.produces:
-            before.setdefault(_resolved(outlet, uris), {})[name] = None
+            before.setdefault(resolved(outlet.token, uris), {})[name] = None
     found: list[Cycle] = []
     while len(found) < MOST and (nodes := _one_cycle(before)):
         path = _from_first_consumer(nodes)
@@ -125,21 +117,6 @@ def _from_first_consumer(nodes: list[Node]) -> tuple[Node, ...]:
     first = min(node for node in ring if isinstance(node, str))
     start = ring.index(first)
     return (*ring[start:], *ring[:start], first)
-
-
-def _resolved(leaf: Leaf, uris: Mapping[str, str]) -> Token:
-    token = leaf.token
-    return Token("uri", uris[token.value]) if token.kind == "name" and token.value in uris else token
-
-
-def _uris_of_names(declarations: Iterable[FlowDeclaration]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for declaration in declarations:
-        condition = declaration.options.schedule.condition
-        for leaf in (*(() if condition is None else condition.leaves), *declaration.produces, *declaration.reads):
-            if isinstance(leaf, Asset):
-                found.setdefault(leaf.name, leaf.uri)
-    return found
 
 
 class WatcherNames:

@@ -53,7 +53,7 @@ class Warnings:
         declarations = {each.name: each.declaration for each in deployed if each.declaration}
         cycles = find_cycles(declarations)
         notes = left_behind(deployed)
-        warnings = [*seldom_run(declarations), *await self._infeasible(declarations), *notes.values()]
+        warnings = [*seldom_run(declarations).values(), *await self._infeasible(declarations), *notes.values()]
         if notes != self._notes:
             await self._ledger.call(self._ledger.writer.set_cursor, NOTES, notes)
             self._notes = notes
