@@ -49,9 +49,11 @@ golden: $(READY) ## write anew the files of what leaves the house (API, JSON, de
 faults: $(READY) ## kill processes at bad moments, and run the benchmarks in short forms: more than an hour
 	@$(BIN)/python -m pytest -m "faults or benchmark" $(ARGS)
 
-lint: $(READY) ## check style and formatting
+lint: $(READY) ## check style and formatting, and the schedules of the flows and the examples
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/assetflow lint
+	@$(BIN)/assetflow lint tests/examples --ignore AF004 --ignore AF008 --ignore AF012
 
 format: $(READY) ## mend style and formatting
 	@$(BIN)/ruff check --fix .

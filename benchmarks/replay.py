@@ -18,15 +18,16 @@ from pathlib import Path
 from random import Random
 from uuid import uuid4
 
-from assetflow.core.compare import WantedFlow
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Condition
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
+from assetflow.core.wire.deployments import Deployed
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
-from assetflow.stack.diffing import WantedFlows, diff
+from assetflow.stack.diffing import diff
+from assetflow.stack.planning import Plan
 
 ASSETS = [Asset(f"s3://lake/{number}") for number in range(250)]
 BATCH = 1_000
@@ -54,10 +55,10 @@ def fill(place: Path, events: int, consumers: int) -> None:
 def measure(place: Path, consumers: int, differ: int) -> None:
     """Print how long the comparison with its replay takes, and the memory of this process."""
     now = datetime.now(UTC)
-    wanted = [WantedFlow(f"flow{n}/one", declaration(n, changed=n < differ)) for n in range(consumers)]
+    wanted = [Deployed.of(f"flow{n}/one", declaration(n, changed=n < differ), now) for n in range(consumers)]
     started, busy = time.perf_counter(), time.process_time()
     with Reader.open(place) as reader:
-        found = diff(reader, WantedFlows(wanted), reader.comparing.deployed(), now, now - SPAN)
+        found = diff(reader, Plan(wanted), reader.comparing.deployed(), now, now - SPAN)
     seconds = time.perf_counter() - started
     replayed = found.replayed or ()
     assert len(replayed) == differ

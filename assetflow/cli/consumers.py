@@ -152,10 +152,11 @@ def prune(*names: str, yes: bool = False) -> None:
         Delete the deployments.
     """
     # Import only here what imports Prefect: `--help` does not need it.
-    from assetflow.stack.diffing import left_over, of_project
+    from assetflow.stack.diffing import left_over
+    from assetflow.stack.planning import plan_of
 
     with Reader.open() as reader:
-        found = left_over(reader, of_project(Path.cwd()), datetime.now(UTC))
+        found = left_over(reader, plan_of(Path.cwd()), datetime.now(UTC))
         if unknown := [name for name in names if name not in found]:
             raise UnknownConsumer(
                 f"prefect.yaml still deploys {some(unknown)}, or nobody ever did",

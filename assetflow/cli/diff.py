@@ -1,9 +1,9 @@
-"""`assetflow diff`: what a deploy would change, before it. Contract 11.4 to 11.8."""
+"""`assetflow diff`: what a deploy would change, before it. Contract 11.4 to 11.7."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
@@ -11,12 +11,15 @@ from typing import Annotated, Literal, cast, get_args
 from cyclopts import Parameter, Token
 from rich.text import Text
 
-from assetflow.cli.output import print_json, show
-from assetflow.cli.values import Age, AsJson
-from assetflow.core.compare import LIMITS, Comparison, ConsumerChange
-from assetflow.core.values.words import count, shown
+from assetflow.cli.output import Hanging, print_json, show
+from assetflow.cli.values import Age, AsJson, this_user
+from assetflow.core.compare import CURSOR, ShownDiff, Stage, stages_of
+from assetflow.core.shapes import as_json
+from assetflow.core.values.words import shown
 from assetflow.errors import InvalidCall
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
+from assetflow.settings import get_settings
 
 Reason = Literal["lost-events", "fewer-runs"]
 _SIGNS = {
@@ -25,6 +28,10 @@ _SIGNS = {
     "changed": ("~", "yellow"),
     "renamed": (">", "yellow"),
     "refused": ("!", "bold red"),
+    "unread": ("!", "bold red"),
+    "runs": ("▶", "green"),
+    "lost": ("!", "yellow"),
+    "replayed": ("•", ""),
 }
 
 
@@ -41,6 +48,7 @@ def diff(
     others_stay: bool = False,
     json: AsJson = False,
     markdown: bool = False,
+    page: bool = False,
     exit_code: bool = False,
     fail_on: Annotated[tuple[Reason, ...], Parameter(converter=_reasons)] = (),
 ) -> int:
@@ -59,6 +67,8 @@ def diff(
         removed.
     markdown
         Print Markdown, for a comment on a pull request.
+    page
+        Also keep the comparison in the ledger, for the page /diff, which shows the last one that was kept.
     exit_code
         Exit with 1 if something would change, or if a flow cannot be imported.
     fail_on
@@ -67,78 +77,64 @@ def diff(
     """
     # Import only here what imports Prefect: `--help` does not need it.
     from assetflow.stack.diffing import diff as diff_flows
-    from assetflow.stack.diffing import of_files, of_project
+    from assetflow.stack.diffing import of_files
+    from assetflow.stack.planning import plan_of
 
     if "fewer-runs" in fail_on and replay is None:
         raise InvalidCall("only a replay tells of fewer runs", where="--fail-on", fix="Add --replay 7d")
     now = datetime.now(UTC)
     with Reader.open() as reader:
         deployed = reader.comparing.deployed()
-        wanted = of_files(places, deployed) if places else of_project(Path.cwd())
-        wanted.are_all &= not others_stay
-        found = diff_flows(reader, wanted, deployed, now, None if replay is None else now - replay)
+        plan = of_files(places, deployed, now) if places else plan_of(Path.cwd())
+        plan.is_whole &= not others_stay
+        found = diff_flows(reader, plan, deployed, now, None if replay is None else now - replay)
+    stages = list(stages_of(found))
     if json:
-        print_json(found.as_json())
+        print_json(found)
     elif markdown:
-        sys.stdout.writelines(f"{line}\n" for line in _markdown(found))
+        sys.stdout.writelines(f"{line}\n" for line in _markdown(stages))
     else:
-        show(*_lines(found))
-    failed = ("lost-events" in fail_on and found.lost_events > 0) or ("fewer-runs" in fail_on and found.has_fewer_runs)
+        show(*_lines(stages))
+    if page:
+        _keep(ShownDiff(now, str(Path.cwd()), this_user(), stages))
+    failed = ("lost-events" in fail_on and found.loses_events) or ("fewer-runs" in fail_on and found.has_fewer_runs)
     return int(failed or (exit_code and (found.changes_something or bool(found.problems))))
 
 
-def _lines(found: Comparison) -> Iterator[Text]:
-    for problem in found.problems:
-        yield Text.assemble(("cannot be looked at: ", "bold red"), shown(problem))
-    for each in found.consumers:
-        yield from _change(each)
-    for run in found.runs:
-        key = "" if run.target_key is None else f" [{run.target_key}]"
-        yield Text.assemble(("▶", "green"), f" {shown(run.consumer)}{shown(key)} would run at once: {shown(run.words)}")
-    for asset in found.assets:
-        yield Text.assemble(("!", "yellow"), f" {shown(asset.words)}")
-    if found.replayed:
-        yield Text("What was recorded, with both versions:", "bold")
-        yield from (Text.assemble((f"  {shown(each.name)} ", "bold"), shown(each.words)) for each in found.replayed)
-        yield Text(f"  {LIMITS}", "dim")
-    if not found.changes_something:
-        yield Text("Nothing would change.", "green")
-    elif found.unchanged:
-        yield Text(f"{count(found.unchanged, 'consumer')} would stay as they are.", "dim")
+def _keep(shown: ShownDiff) -> None:
+    """Keep a comparison for the page, and say where that is."""
+    with Ledger.open() as ledger:
+        ledger.writer.set_cursor(CURSOR, as_json(shown))
+    sys.stderr.write(f"Its page: {get_settings().ui_url.rstrip('/')}/diff\n")
 
 
-def _change(change: ConsumerChange) -> Iterator[Text]:
-    sign, style = _SIGNS[change.kind]
-    was = f" (was {change.was})" if change.was else ""
-    yield Text.assemble((f"{sign} ", style), (shown(change.name), "bold"), shown(was), (f" {change.kind}", style))
-    if change.before is not None and change.before != change.after:
-        yield Text(f"    - {shown(change.before)}", "red")
-    if change.after is not None:
-        yield Text(f"    + {shown(change.after)}", "green" if change.before != change.after else "dim")
-    for note in change.notes:
-        yield Text(f"    {shown(note)}")
+def _lines(stages: Iterable[Stage]) -> Iterator[Text | Hanging]:
+    for stage in stages:
+        if stage.title:
+            yield Text(stage.title, "bold")
+        for line in stage.lines:
+            sign, style = _SIGNS[line.sign]
+            words = (f"{shown(line.name)} ", "bold"), shown(line.words)
+            yield Hanging(Text.assemble((f"{sign} ", style), *words), 0, 2)
+            for mark, text, color in (("-", line.before, "red"), ("+", line.after, "green")):
+                if text is not None:
+                    yield Hanging(Text(f"{mark} {shown(text)}", color), 4, 2)
+            yield from (Hanging(Text(shown(note)), 4) for note in line.notes)
+        if stage.note:
+            yield Text(shown(stage.note), "dim")
 
 
-def _markdown(found: Comparison) -> Iterator[str]:
+def _markdown(stages: Iterable[Stage]) -> Iterator[str]:
     yield "### What this deploy would change"
-    yield ""
-    yield from (f"- ⚠️ {_plain(each)}" for each in found.problems)
-    if not found.changes_something:
-        yield "Nothing would change."
-        return
-    if found.consumers:
-        yield "| consumer | change | before | after | what follows |"
-        yield "| --- | --- | --- | --- | --- |"
-    for each in found.consumers:
-        cells = (each.name, each.kind, each.before or "–", each.after or "–", " ".join(each.notes))
-        yield f"| {' | '.join(map(_plain, cells))} |"
-    yield ""
-    yield from (f"- **{_plain(run.consumer)}** would run at once: {_plain(run.words)}" for run in found.runs)
-    yield from (f"- {_plain(asset.words)}" for asset in found.assets)
-    if found.replayed:
-        yield from ("", "#### What was recorded, with both versions", "")
-        yield from (f"- **{_plain(each.name)}** {_plain(each.words)}" for each in found.replayed)
-        yield from ("", LIMITS)
+    for stage in stages:
+        yield from ("", f"#### {stage.title}", "") if stage.title else ("",)
+        for line in stage.lines:
+            yield f"- **{_plain(line.name)}** {_plain(line.words)}"
+            yield from (f"  - before: {_plain(each)}" for each in [line.before] if each)
+            yield from (f"  - after: {_plain(each)}" for each in [line.after] if each)
+            yield from (f"  - {_plain(note)}" for note in line.notes)
+        if stage.note:
+            yield from ("", _plain(stage.note))
 
 
 def _plain(text: str) -> str:

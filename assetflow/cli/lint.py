@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -13,10 +13,10 @@ from typing import Literal
 
 from rich.text import Text
 
-from assetflow.cli.output import print_json, show
+from assetflow.cli.output import Hanging, print_json, show
 from assetflow.core.lint import CHECKS, Finding
 from assetflow.core.values.words import count, joined, shown
-from assetflow.errors import LedgerError
+from assetflow.errors import LedgerError, LedgerMissing
 from assetflow.ledger.read.reader import Reader
 
 _STYLES = {"error": "bold red", "warning": "bold yellow", "note": "bold cyan"}
@@ -54,7 +54,7 @@ def lint(
         case "text":
             show(*_lines(found))
         case "json":
-            print_json([each.as_json() for each in found])
+            print_json(found)
         case "sarif":
             print_json(_sarif(found))
         case "github":
@@ -63,23 +63,24 @@ def lint(
 
 
 def _deployed() -> list[str]:
-    """Return the URIs and names that the ledger knows; none without a ledger."""
-    with suppress(LedgerError), Reader.open() as reader:
-        known = reader.assets.all()
-        return [text for each in known for text in (each.uri, *each.names)]
+    """Return the URIs and names that the ledger knows; none without a ledger. One that cannot be read is named."""
+    try:
+        with suppress(LedgerMissing), Reader.open() as reader:
+            return [text for each in reader.assets.all() for text in (each.uri, *each.names)]
+    except LedgerError as error:
+        sys.stderr.write(f"The findings are those without the ledger: {shown(error)}\n")
     return []
 
 
-def _lines(found: Sequence[Finding]) -> list[Text]:
-    lines: list[Text] = []
+def _lines(found: Sequence[Finding]) -> Iterator[Text | Hanging]:
     for each in found:
-        place = f"{shown(each.file)}:{each.line}"
-        lines.append(Text.assemble((place, "bold"), " ", (each.code, _STYLES[each.level]), f" {shown(each.message)}"))
+        place = f"{shown(each.file)}:{each.line} "
+        yield Hanging(Text.assemble((place, "bold"), (each.code, _STYLES[each.level]), f" {shown(each.message)}"), 0, 4)
         if each.fix:
-            lines.append(Text(f"    {shown(each.fix)}", "dim"))
+            yield Hanging(Text(shown(each.fix), "dim"), 4)
     levels = Counter(each.level for each in found)
     numbers = [count(levels[level], level) for level in _STYLES if levels[level]]
-    return [*lines, Text(f"{joined(numbers)} found." if found else "Nothing found.", "" if found else "green")]
+    yield Text(f"{joined(numbers)} found." if found else "Nothing found.", "" if found else "green")
 
 
 def _annotation(finding: Finding) -> str:

@@ -16,7 +16,8 @@ from uuid import UUID
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -125,6 +126,23 @@ def plain(*parts: RenderableType) -> str:
     console = Console(file=out, width=_ENDLESS, color_system=None, highlight=False, markup=False, emoji=False)
     console.print(Group(*parts))
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())
+
+
+@dataclass(frozen=True)
+class Hanging:
+    """A paragraph whose lines after the first are indented further, so that one sees where the next one begins.
+
+    Attributes:
+        indent: of the first line; `more` is what the others have in addition.
+    """
+
+    text: Text
+    indent: int = 0
+    more: int = 0
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for number, line in enumerate(self.text.wrap(console, options.max_width - self.indent - self.more)):
+            yield Padding.indent(line, self.indent + (self.more if number else 0))
 
 
 def table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -> Table:

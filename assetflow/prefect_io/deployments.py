@@ -7,18 +7,19 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from assetflow.core.values.events import canonical_json
 from assetflow.core.values.schedule_checks import refuse_endless_waiting
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_from_text, declaration_to_text
 from assetflow.core.wire.deployments import Deployed, DeployedChanges
-from assetflow.errors import AssetflowError, InvalidSchedule
+from assetflow.errors import AssetflowError, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import Json, PrefectApi
 
 if TYPE_CHECKING:
+    from prefect import Flow
     from prefect.client.schemas.responses import DeploymentResponse
 
 FIRST_PAGE = 20
@@ -245,6 +246,29 @@ def to_deployed(deployment: DeploymentResponse, flow_name: str) -> Deployed:
     if declaration is not None and OFF_TAG in deployment.tags:
         text = declaration_to_text(declaration)
     return replace(deployed, declaration=declaration, text=text)
+
+
+def planned(flow: Flow[..., Any], name: str, entrypoint: str, given: Mapping[str, object]) -> Deployed:
+    """Return a deployment of a flow as Prefect would have it after `prefect deploy`.
+
+    Parameters:
+        given: what `prefect.yaml` says of it.
+
+    Raises:
+        InvalidFlow: Prefect would not take these values.
+    """
+    from prefect.utilities.callables import parameter_schema
+
+    row: Json = {"id": uuid4(), "flow_id": uuid4(), "name": name, "entrypoint": entrypoint}
+    row |= {each: given[each] for each in ("parameters", "tags") if given.get(each)}
+    limit = given.get("concurrency_limit")
+    row["concurrency_options"] = limit if isinstance(limit, Mapping) else None
+    row["parameter_openapi_schema"] = parameter_schema(flow).model_dump_for_openapi()
+    try:
+        return to_deployed(_response(row), flow.name)
+    except ValueError as error:
+        said = str(error).partition("For further")[0]
+        raise InvalidFlow(f"Prefect does not take its deployment {name}: {said}", fix="Correct prefect.yaml") from error
 
 
 def _inherited(deployment: DeploymentResponse) -> str:

@@ -9,13 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import FunctionType, MappingProxyType
 from typing import cast
-from uuid import UUID, uuid4
 
-from assetflow.core.lint import CHECKS, Finding, Project, SeenFlow, Source, lint
+from assetflow.core.compare import compare
+from assetflow.core.lint import CHECKS, Finding, SeenFlow, Source, lint
+from assetflow.core.rules.state import State
 from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import InvalidProject, InvalidSettings
 from assetflow.evaluator.consumers.checks import WatcherNames, find_cycles, seldom_run
-from assetflow.stack.flow_files import FlowFiles, FoundFlow, load, shown_path
+from assetflow.stack.flow_files import FoundFlow, load, shown_path
+from assetflow.stack.planning import plan_of
 from assetflow.stack.project import FILE, read_project
 
 _CONFIG = "pyproject.toml, [tool.assetflow.lint]"
@@ -82,10 +84,7 @@ def project_files(folder: Path) -> list[Path]:
     if not (folder / FILE).exists():
         fix = 'Name files or folders, or write paths = ["flows"] into [tool.assetflow.lint] of pyproject.toml'
         raise InvalidProject(f"there is no {FILE} here, and no file is named", where=str(folder), fix=fix)
-    entrypoints = (each.entrypoint for each in read_project(folder, checked=False).deployments)
-    named = (each.rpartition(":") if ":" in each else each.rpartition(".") for each in entrypoints)
-    files = (file if file.endswith(".py") else f"{file.replace('.', '/')}.py" for file, _, _ in named)
-    return list(dict.fromkeys(folder / file for file in files))
+    return list(dict.fromkeys(folder / each.file for each in read_project(folder, checked=False).deployments))
 
 
 def lint_files(places: Sequence[Path], config: LintConfig, deployed: Collection[str] = ()) -> list[Finding]:
@@ -95,11 +94,14 @@ def lint_files(places: Sequence[Path], config: LintConfig, deployed: Collection[
         deployed: URIs and names that a ledger knows.
 
     Raises:
-        InvalidProject: the file or folder does not exist.
+        InvalidProject: the file or folder does not exist, or `prefect.yaml` is damaged.
     """
     loaded = load(places)
-    sources = {shown_path(file): source for file in loaded.files if (source := _source(file)) is not None}
-    found = {*loaded.findings, *_checked(loaded, sources, config, deployed)}
+    sources = {source.file: source for file in loaded.files if (source := _source(file)) is not None}
+    flows = [each.seen for each in loaded.flows]
+    found = {*loaded.findings, *lint(flows, config.external, deployed), *_checks_of_deploys(flows, loaded.files)}
+    found |= {each for flow in loaded.flows for each in _undeclared(flow, sources)}
+    found |= {each for source in sources.values() for each in source.crons_without_zone()}
     kept = (each for each in found if each.code not in config.ignore)
     shown = (each for each in kept if each.file not in sources or not sources[each.file].ignores(each))
     return sorted(shown, key=lambda each: (each.file, each.line, each.code, each.message))
@@ -112,38 +114,31 @@ def _source(file: Path) -> Source | None:
         return None
 
 
-def _checked(
-    loaded: FlowFiles, sources: Mapping[str, Source], config: LintConfig, deployed: Collection[str]
-) -> Iterator[Finding]:
-    flows = [each.seen for each in loaded.flows]
-    yield from lint(Project(flows, config.external, deployed))
-    yield from _checks_of_deploys(flows)
-    for each in loaded.flows:
-        yield from _undeclared(each, sources)
-    for source in sources.values():
-        yield from source.crons_without_zone()
-
-
-def _checks_of_deploys(flows: Sequence[SeenFlow]) -> Iterator[Finding]:
-    """Make the checks that an evaluator makes over all deployments."""
+def _checks_of_deploys(flows: Sequence[SeenFlow], files: Collection[Path]) -> Iterator[Finding]:
+    """Make the checks of a deploy: those of each deployment of `prefect.yaml`, and those over all flows."""
     by_name = {flow.name: flow for flow in flows}
     declarations = {name: flow.declaration for name, flow in by_name.items()}
     for cycle in find_cycles(declarations):
         fix = "Take one of the assets out of a schedule, or schedule one of the flows on times"
         yield by_name[str(cycle.path[0])].finding("AF005", str(cycle), fix)
-    for sentence in seldom_run(declarations):
-        flow = by_name[max((name for name in by_name if sentence.startswith(f"{name} ")), key=len)]
-        yield Finding("AF003", flow.file, flow.line, sentence, "")
-    deployed = {(number := uuid4()): _deployed(number, flow) for flow in flows}
-    names = WatcherNames(deployed)
-    for number, each in deployed.items():
-        if (error := names.check(each)) is not None:
-            yield by_name[deployed[number].name].finding("AF002", f"a deploy refuses it: {error.message}", error.fix)
+    for name, sentence in seldom_run(declarations).items():
+        yield Finding("AF003", by_name[name].file, by_name[name].line, sentence, "")
+    now = datetime.now(UTC)
+    wanted = {each.id: each for each in (Deployed.of(name, each, now) for name, each in declarations.items())}
+    names = WatcherNames(wanted)
+    refused = {each.name: error for each in wanted.values() if (error := names.check(each)) is not None}
+    refused |= {each.name.partition("/")[0]: each.problem for each in _planned(files) if each.problem is not None}
+    for name in refused.keys() & by_name.keys():
+        yield by_name[name].refused(refused[name].message, refused[name].fix)
+    for change in compare(State(), (), list(wanted.values()), now).consumers:
+        if change.refused:
+            yield by_name[change.consumer].refused(change.refused, change.fix)
 
 
-def _deployed(number: UUID, flow: SeenFlow) -> Deployed:
-    moment = datetime.now(UTC)
-    return Deployed(number, flow.name, number, moment, f"{flow.file}:{flow.name}", declaration=flow.declaration)
+def _planned(files: Collection[Path]) -> Sequence[Deployed]:
+    """Return the deployments of `prefect.yaml`, if there is one, whose flows are in these files."""
+    here = Path.cwd()
+    return plan_of(here, {file.resolve() for file in files}).deployments if (here / FILE).exists() else ()
 
 
 def _undeclared(flow: FoundFlow, sources: Mapping[str, Source]) -> Iterator[Finding]:
@@ -151,15 +146,15 @@ def _undeclared(flow: FoundFlow, sources: Mapping[str, Source]) -> Iterator[Find
     from assetflow.authoring.discovery import reached
 
     declaration = flow.seen.declaration
-    outlets = (*declaration.produces, *declaration.reads, *declaration.options.schedule.named_assets)
-    known = {outlet.token for outlet in outlets} | declaration.options.schedule.tokens
+    known = {outlet.token for outlet in (*declaration.produces, *declaration.reads, *declaration.assets)}
+    known |= declaration.options.schedule.tokens
     for function in (each for each in reached(flow.function) if isinstance(each, FunctionType)):
         code = function.__code__
-        file = shown_path(Path(code.co_filename))
+        source = sources.get(shown_path(Path(code.co_filename)))
         own = dict.fromkeys((*code.co_varnames, *code.co_freevars))
         names = MappingProxyType({**function.__globals__, **own})
-        for line, token in sources[file].reads(code.co_firstlineno, names.get) if file in sources else ():
+        for line, token in source.reads(code.co_firstlineno, names.get) if source is not None else ():
             if token not in known:
                 message = f"{flow.seen.name} reads {token.value}, and neither declares it nor is scheduled on it"
                 fix = "Add it to the inlets of the task, or to reads= of the flow"
-                yield Finding("AF009", file, line, message, fix)
+                yield Finding("AF009", source.file, line, message, fix)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,11 +31,23 @@ class Deployment:
     Attributes:
         entrypoint: `flows.py:report`, or `package.module.report`.
         pool: the work pool whose worker runs it.
+        given: all that `prefect.yaml` says of it.
     """
 
     name: str
     entrypoint: str
     pool: str
+    given: Mapping[str, object] = field(default_factory=dict[str, object], compare=False)
+
+    @property
+    def file(self) -> str:
+        """The path of the file that its flow is in."""
+        named = self.entrypoint.rpartition(":" if ":" in self.entrypoint else ".")[0]
+        return named if named.endswith(".py") else f"{named.replace('.', '/')}.py"
+
+    @property
+    def function(self) -> str:
+        return self.entrypoint.replace(":", ".").rpartition(".")[2]
 
 
 @dataclass(frozen=True)
@@ -119,14 +131,15 @@ def _deployment(given: object, number: int) -> Deployment:
     where = f"{FILE}, deployment {number}"
     if not isinstance(given, dict):
         raise InvalidProject("not a mapping", where=where, fix=f"Write it as in: {EXAMPLE}")
-    values = _filled_in(cast(Json, given))
+    said = cast(Json, given)
+    values = _filled_in(said)
     name = _text(values, "name", where)
     where = f"{where} ({name})"
     pool: object = values.get("work_pool") or {}
     if not isinstance(pool, dict):
         raise InvalidProject("`work_pool` is not a mapping", where=where, fix="Write `work_pool: {name: laptop}`")
     named = _text({"name": DEFAULT_POOL} | _without_none(cast(Json, pool)), "name", f"{where}, work_pool")
-    return Deployment(name, _text(values, "entrypoint", where), named)
+    return Deployment(name, _text(values, "entrypoint", where), named, said)
 
 
 def _filled_in(given: Json) -> Json:
@@ -160,7 +173,7 @@ def _check_source(folder: Path, deployment: Deployment) -> None:
                 fix="Write file.py:function, such as flows.py:report",
             )
         return
-    named = deployment.entrypoint.rpartition(":")[0]
+    named = deployment.file
     place = folder / named
     if not place.is_file():
         raise InvalidProject(

@@ -24,7 +24,7 @@ def write_to_s3(row_count: int) -> Generator[Metadata]:
 @task(inlets=[FILE])
 def post_process_s3_file(inlet_events: InletEvents) -> object:
     with pytest.raises(KeyError, match=r"other\.csv"):
-        inlet_events[OTHER]
+        inlet_events[OTHER]  # assetflow: ignore=AF009
     return inlet_events[FILE][-1].extra["row_count"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 _IMPORTS = """\
@@ -49,15 +50,21 @@ def other_format(): ...
     "AF014": "@flow(schedule=orders, debounce=timedelta(minutes=5))\ndef no_end(): ...\n",
 }
 _MAKER = "@flow(produces=[orders, customers, Asset('s3://shop/stock', name='stock')])\ndef maker(): ...\n"
+_CANCELLING = "@flow(schedule=orders)\ndef cancelling(): ...\n"
 _STOCK = "@flow(schedule=Asset('s3://shop/stock', name='stock'))\ndef a_first_user_of_stock(): ...\n"
 
 
 def write_broken_project(folder: Path) -> None:
-    """Write the project: `flows/maker.py`, and `flows/af001.py` and so on, with the faults."""
+    """Write the project: `flows/maker.py`, and `flows/af001.py` and so on, with the faults.
+
+    Of `flows/cancelling.py`, the deployment is at fault.
+    """
     (folder / "flows").mkdir()
-    for name, text in {"maker": _MAKER + _STOCK, **{code.lower(): text for code, text in FAULTS.items()}}.items():
+    files = {"maker": _MAKER + _STOCK, **{code.lower(): text for code, text in FAULTS.items()}}
+    deployments = ""
+    for name, text in {**files, "cancelling": _CANCELLING}.items():
         (folder / "flows" / f"{name}.py").write_text(f"{_IMPORTS}\n{text}", encoding="utf-8")
-    deployments = "".join(
-        f"  - {{name: shop, entrypoint: 'flows/{name}.py:{name}'}}\n" for name in ["maker", *map(str.lower, FAULTS)]
-    )
+        for function in re.findall(r"@flow.*?^def (\w+)", text, re.DOTALL | re.MULTILINE) or ["missing"]:
+            limit = ", concurrency_limit: {limit: 1, collision_strategy: CANCEL_NEW}" if name == "cancelling" else ""
+            deployments += f"  - {{name: shop, entrypoint: 'flows/{name}.py:{function}'{limit}}}\n"
     (folder / "prefect.yaml").write_text(f"deployments:\n{deployments}", encoding="utf-8")

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import respx
 
+from assetflow.core.compare import CURSOR, ShownDiff
+from assetflow.core.shapes import from_json
 from assetflow.ledger import Ledger
 from tests.cli.conftest import API_URL, Call
 from tests.cli.conftest import call as call
@@ -16,6 +18,8 @@ from tests.cli.conftest import ledger as ledger
 from tests.cli.conftest import new_ledger as new_ledger
 from tests.cli.shop import CUSTOMERS, ORDERS, deploy, update
 from tests.golden import agrees
+from tests.stack.broken_project import write_broken_project
+from tests.stack.other_version import read_version, write_version
 
 FLOWS = """\
 from assetflow import Asset, flow
@@ -51,6 +55,7 @@ def _yaml(*entrypoints: str) -> str:
 def test_the_text_shows_conditions_side_by_side_and_what_is_lost(call: Call) -> None:
     answer = call("diff")
     assert answer.out == (
+        "Consumers\n"
         "~ report/shop changed\n"
         "    - orders AND customers\n"
         "    + s3://lake/customers\n"
@@ -59,7 +64,7 @@ def test_the_text_shows_conditions_side_by_side_and_what_is_lost(call: Call) -> 
         "    - customers AND orders\n"
         "    1 queued event would be lost: 1 of s3://lake/orders.\n"
         "    Its automation in Prefect would be removed.\n"
-        "1 consumer would stay as they are.\n"
+        "1 consumer would not change.\n"
     )
     assert answer.code == 0
 
@@ -79,12 +84,17 @@ def test_what_leaves_the_house_as_json(call: Call) -> None:
 @pytest.mark.usefixtures("project")
 def test_markdown_escapes_what_it_shows(call: Call) -> None:
     text = call("diff", "--markdown").out
-    assert "| report/shop | changed | orders AND customers | s3://lake/customers | 1 queued event would be lost" in text
+    assert (
+        "- **report/shop** changed\n"
+        "  - before: orders AND customers\n"
+        "  - after: s3://lake/customers\n"
+        "  - 1 queued event would be lost: 1 of s3://lake/orders.\n"
+    ) in text
 
 
 def test_files_that_are_named_say_nothing_about_other_deployments(project: Path, call: Call) -> None:
     found = call("diff", str(project / "flows.py"), "--json").json
-    assert [(each["change"], each["consumer"]) for each in found["consumers"]] == [("changed", "report/shop")]
+    assert [(each["kind"], each["consumer"]) for each in found["consumers"]] == [("changed", "report/shop")]
 
 
 def test_a_file_that_cannot_be_imported_is_named_and_the_rest_is_compared(project: Path, call: Call) -> None:
@@ -92,11 +102,10 @@ def test_a_file_that_cannot_be_imported_is_named_and_the_rest_is_compared(projec
     (project / "prefect.yaml").write_text(_yaml("flows.py:report", "broken.py:gone", "flows.py:none"), encoding="utf-8")
     found = call("diff", "--json").json
     # Nobody knows which deployments those are, so none counts as removed.
-    assert [(each["change"], each["consumer"]) for each in found["consumers"]] == [("changed", "report/shop")]
-    first, second = found["problems"]
-    assert "broken.py: cannot be imported: ModuleNotFoundError" in first
+    assert [(each["kind"], each["consumer"]) for each in found["consumers"]] == [("changed", "report/shop")]
+    assert found["problems"]["broken.py:gone"].startswith("cannot be imported: ModuleNotFoundError")
+    assert found["problems"]["flows.py:none"] == "the file has no such flow"
     assert call("diff", "--exit-code").code == 1
-    assert second == "flows.py: the file has no flow none"
 
 
 @pytest.fixture
@@ -152,6 +161,44 @@ def test_what_prefect_yaml_no_longer_deploys_is_shown(call: Call) -> None:
     refused = call("consumers", "prune", "same/shop", "--yes")
     assert (refused.code, refused.out) == (2, "")
     assert "prefect.yaml still deploys same/shop" in refused.err
+
+
+def test_a_ledger_of_another_version_is_refused_and_stays_as_it_is(project: Path, ledger: Ledger, call: Call) -> None:
+    ledger.close()
+    write_version(project / "ledger.db", "9999")
+    for options in ([], ["--page"], ["--replay", "1h"]):
+        answer = call("diff", *options)
+        assert (answer.code, answer.out) == (2, "")
+        assert "the ledger has version 9999, this assetflow knows versions up to" in answer.err
+    assert read_version(project / "ledger.db") == "9999"
+
+
+@pytest.mark.usefixtures("project")
+def test_only_page_writes_and_it_writes_what_the_terminal_shows(ledger: Ledger, call: Call) -> None:
+    for options in ([], ["--json"], ["--markdown"], ["--exit-code"]):
+        call("diff", *options)
+    assert ledger.reader.cursor(CURSOR) is None
+    answer = call("diff", "--page")
+    assert answer.err == "Its page: /diff\n"
+    kept = from_json(ShownDiff, ledger.reader.cursor(CURSOR))
+    assert [line.name for line in kept.stages[0].lines] == ["report/shop", "gone/shop"]
+    assert kept.stages[-1].note == "1 consumer would not change."
+
+
+def test_a_project_with_one_of_each_fault_is_compared_as_far_as_it_can_be_read(
+    home: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, call: Call
+) -> None:
+    write_broken_project(home)
+    monkeypatch.chdir(home)
+    deploy(ledger, "cancelling/shop", ORDERS)
+    found = call("diff", "--json").json
+    assert list(found["problems"]) == ["flows/af001.py:missing"]
+    refused = {each["consumer"]: each["refused"] for each in found["consumers"] if each["kind"] == "refused"}
+    assert list(refused) == ["cancelling/shop", "refused/shop"]
+    assert "Prefect would cancel runs whose updates are consumed" in refused["cancelling/shop"]
+    assert "belongs to" in refused["refused/shop"]
+    assert len([each for each in found["consumers"] if each["kind"] == "added"]) == 11
+    assert call("diff", "--exit-code").code == 1
 
 
 @respx.mock

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from assetflow.core.lint import CHECKS
+from assetflow.ledger import Ledger
 from assetflow.stack.linting import LintConfig, lint_files
 from tests.cli.conftest import Call
 from tests.cli.conftest import call as call
 from tests.cli.conftest import home as home
 from tests.golden import agrees
 from tests.stack.broken_project import FAULTS, write_broken_project
+from tests.stack.other_version import read_version, write_version
 
 ROOT = Path(__file__).parents[2]
 MAKER = """\
@@ -43,7 +45,8 @@ def test_each_fault_of_a_broken_project_is_found_and_nothing_else(broken: Path, 
     answer = call("lint", "--format", "json")
     found = {(each["file"], each["code"]) for each in json.loads(answer.out)}
     # What is scheduled on the other asset of that name has no maker either.
-    assert found == {(f"flows/{code.lower()}.py", code) for code in CHECKS} | {("flows/af002.py", "AF004")}
+    others = {("flows/af002.py", "AF004"), ("flows/cancelling.py", "AF002")}
+    assert found == {(f"flows/{code.lower()}.py", code) for code in CHECKS} | others
     assert answer.code == 1
     assert set(FAULTS) == set(CHECKS)
     assert broken.exists()
@@ -125,6 +128,43 @@ def test_a_flow_that_is_refused_at_its_import_says_so_once(one_flow: Path) -> No
     assert found.fix not in found.message
 
 
+def test_a_required_parameter_without_a_default_is_found(one_flow: Path) -> None:
+    one_flow.write_text(MAKER.replace("report()", "report(day)"), encoding="utf-8")
+    (found,) = lint_files([one_flow], LintConfig())
+    assert (found.code, found.line) == ("AF001", 3)
+    assert "a scheduled flow cannot have the required parameter 'day'" in found.message
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("concurrency_limit: {limit: 1, collision_strategy: CANCEL_NEW}", "Prefect would cancel runs whose updates"),
+        ("concurrency_limit: {limit: 1, collision_strategy: ENQUEUE}", ""),
+        ("concurrency_limit: 1, tags: [nightly], parameters: {day: 1}", ""),
+        # Nothing starts it.
+        ("concurrency_limit: {limit: 1, collision_strategy: CANCEL_NEW}, tags: ['assetflow:off']", ""),
+    ],
+)
+def test_a_deployment_that_the_evaluator_would_refuse_is_found_beside_its_flow(
+    one_flow: Path, given: str, said: str
+) -> None:
+    text = f"deployments: [{{name: shop, entrypoint: 'one.py:report', {given}}}]"
+    one_flow.with_name("prefect.yaml").write_text(text, encoding="utf-8")
+    found = [each for each in lint_files([one_flow], LintConfig(external=["*"])) if each.code == "AF002"]
+    assert [(each.line, said in each.message) for each in found] == ([(3, True)] if said else [])
+
+
+@pytest.mark.usefixtures("one_flow")
+def test_a_ledger_of_another_version_is_named_and_the_lint_goes_on(home: Path, call: Call) -> None:
+    with Ledger.open(home / "ledger.db"):
+        pass
+    write_version(home / "ledger.db", "9999")
+    answer = call("lint", "one.py")
+    assert (answer.code, answer.out.count("AF004")) == (1, 1)
+    assert "the ledger has version 9999, this assetflow knows versions up to" in answer.err
+    assert read_version(home / "ledger.db") == "9999"
+
+
 def test_what_a_module_prints_does_not_get_into_the_json(one_flow: Path, call: Call) -> None:
     one_flow.write_text(f"print('hello')\n{MAKER}", encoding="utf-8")
     assert len(json.loads(call("lint", "one.py", "--format", "json").out)) == 1
@@ -143,12 +183,11 @@ def test_nothing_is_found_in_the_flows_of_this_repository(monkeypatch: pytest.Mo
     assert lint_files([ROOT / "flows"], LintConfig()) == []
 
 
-def test_the_examples_have_only_what_they_are_about(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_else_is_found_in_the_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     # Tests update the assets, and several flows stand for one that is changed.
     config = LintConfig(ignore=("AF004", "AF008", "AF012"))
-    found = lint_files([ROOT / "tests" / "examples"], config)
-    assert [(each.file, each.code) for each in found] == [("tests/examples/test_10_inlet_events.py", "AF009")]
+    assert lint_files([ROOT / "tests" / "examples"], config) == []
 
 
 READS = """\

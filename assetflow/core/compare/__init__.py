@@ -1,36 +1,27 @@
-"""What a deploy would change, before it. Contract 11.4 to 11.8."""
+"""What a deploy would change, before it. Contract 11.4 to 11.7."""
 
 from __future__ import annotations
 
-from assetflow.core.compare.changes import (
-    LIMITS,
-    Comparison,
-    ConsumerChange,
-    LostAsset,
-    Replayed,
-    RunAtOnce,
-    RunDiffers,
-    options_in_words,
-)
-from assetflow.core.compare.deploying import DeployedFlow, WantedFlow, compare
-from assetflow.core.compare.replaying import Beginning, Change, Ended, Fold, History, replay
+from assetflow.core.compare.changes import Comparison, Replayed, RunDiffers, options_in_words
+from assetflow.core.compare.deploying import DeployedFlow, compare
+from assetflow.core.compare.replaying import Beginning, Change, Fold, History, replay
+from assetflow.core.compare.stages import CURSOR, ShownDiff, Stage, replay_in_words, stages_of
 
 __all__ = [
-    "LIMITS",
+    "CURSOR",
     "Beginning",
     "Change",
     "Comparison",
-    "ConsumerChange",
     "DeployedFlow",
-    "Ended",
     "Fold",
     "History",
-    "LostAsset",
     "Replayed",
-    "RunAtOnce",
     "RunDiffers",
-    "WantedFlow",
+    "ShownDiff",
+    "Stage",
     "compare",
     "options_in_words",
     "replay",
+    "replay_in_words",
+    "stages_of",
 ]

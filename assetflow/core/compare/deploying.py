@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count as numbers
-from uuid import UUID, uuid5
 
 from assetflow.core.compare.changes import (
     ChangeKind,
@@ -24,11 +23,10 @@ from assetflow.core.rules.state import State
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.keeping import causes_in_words
+from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.values.words import count
-from assetflow.core.wire.declarations import FlowDeclaration, declaration_to_text
+from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import AssetflowError
-
-_NAMESPACE = UUID("0f4a83a5-4b7e-5f4e-8f37-6f5d0c4a52d1")
 
 
 @dataclass(frozen=True)
@@ -46,19 +44,15 @@ class DeployedFlow:
     text: str
     produces: Collection[Token] = ()
 
-
-@dataclass(frozen=True)
-class WantedFlow:
-    """A deployment as it would be."""
-
-    name: str
-    declaration: FlowDeclaration
+    @property
+    def wanted_tokens(self) -> Collection[Token]:
+        return () if self.consumer is None else self.consumer.options.wanted_tokens
 
 
 def compare(
     state: State,
     deployed: Sequence[DeployedFlow],
-    wanted: Sequence[WantedFlow],
+    wanted: Sequence[Deployed],
     now: datetime,
     *,
     renamed: Mapping[str, str] | None = None,
@@ -67,24 +61,24 @@ def compare(
     """Deploy flows in a state that its owner throws away, and return what has changed.
 
     Parameters:
-        deployed, wanted: the deployments as they are, and as they would be.
+        deployed, wanted: the deployments as they are, and as they would be. One with a problem is refused.
         renamed: the new names, each with the name before.
         keep: the deployments that stay as they are though nobody wants them.
     """
     deploy = _Deploy(state, now)
-    known = {each.name: each for each in deployed}
+    before, renamed = {each.name: each for each in deployed}, renamed or {}
     changes: list[ConsumerChange] = []
-    after = {each.name: each.declaration for each in wanted}
-    for name, declaration in sorted(after.items()):
-        was = (renamed or {}).get(name, "")
-        changes += deploy.change(name, known.get(was or name), declaration, was)
-    gone = [
-        each for name, each in known.items() if name not in after and name not in {*(renamed or {}).values(), *keep}
-    ]
-    for each in gone:
-        changes += deploy.remove(each)
-    lost = tuple(_lost(state, known, after, {each.name for each in gone}, renamed or {}))
-    touched = {each.name for each in changes} | {each.was for each in changes}
+    for each in sorted(wanted, key=lambda flow: flow.name):
+        was = renamed.get(each.name, "")
+        changes += deploy.change(each, before.get(was or each.name), was)
+    refused = {each.consumer for each in changes if each.kind == "refused"}
+    left = {each.name for each in wanted} | {*renamed.values()}
+    gone = [each for each in deployed if each.name not in left and each.name not in keep]
+    for flow in gone:
+        changes += deploy.remove(flow)
+    stay = [each for each in deployed if each.name in refused or (each.name not in left and each not in gone)]
+    lost = tuple(_lost(state, deployed, stay, [each for each in wanted if each.name not in refused]))
+    touched = {name for each in changes for name in (each.consumer, each.was)}
     stays = sum(each.consumer is not None and each.name not in touched for each in deployed)
     return Comparison(tuple(changes), tuple(deploy.runs()), lost, stays)
 
@@ -96,40 +90,41 @@ class _Deploy:
         self._state = state
         self._now = now
         self._decisions: list[Decision] = []
-        self._names: dict[int, str] = {}
         # No consumer of a ledger has such a number.
         self._numbers = numbers(1 << 40)
 
-    def change(
-        self, name: str, before: DeployedFlow | None, declaration: FlowDeclaration, was: str
-    ) -> Iterator[ConsumerChange]:
+    def change(self, wanted: Deployed, before: DeployedFlow | None, was: str) -> Iterator[ConsumerChange]:
         """Deploy a flow, and yield what that changes, if it is or becomes a consumer."""
-        options = declaration.options
+        options = wanted.options
         old = before.consumer if before is not None else None
-        if not options.takes_part:
+        if not options.takes_part and wanted.problem is None:
             if before is not None:
                 yield from self.remove(before)
             return
-        if before is not None and not was and before.text == declaration_to_text(declaration):
+        if before is not None and not was and before.text == wanted.text:
             return
-        kind: ChangeKind = "renamed" if was else "added" if old is None else "changed"
         words = None if old is None else options_in_words(old.options), options_in_words(options)
         superseded, mapped_anew = dict[str, int](), 0
         try:
+            if wanted.problem is not None:
+                raise wanted.problem
             if old is None or was:
                 # A renamed deployment is another one, with an empty queue (3.6); the old one goes with its own.
                 superseded = {} if old is None else self._drop(old)
-                self._add(name, declaration)
+                self._add(wanted)
             else:
-                superseded, mapped_anew = self._change(old, declaration)
+                superseded, mapped_anew = self._change(old, options)
         except AssetflowError as error:
-            yield ConsumerChange("refused", name, *words, was, error.message)
+            why = f"{error.where}: {error.message}" if error.where else error.message
+            after = words[1] if wanted.problem is None else None
+            yield ConsumerChange("refused", wanted.name, words[0], after, was, why, error.fix)
             return
+        kind: ChangeKind = "renamed" if was else "added" if old is None else "changed"
         had = old is not None and old.schedule.starts_runs and not was
         has = options.schedule.starts_runs
         automation = "" if had == has else "made" if has else "removed"
         begins = kind != "changed" and options.schedule.keeping is not None and options.schedule.keeping.is_eager
-        yield ConsumerChange(kind, name, *words, was, "", superseded, mapped_anew, automation, begins)
+        yield ConsumerChange(kind, wanted.name, *words, was, "", "", superseded, mapped_anew, automation, begins)
 
     def remove(self, flow: DeployedFlow) -> Iterator[ConsumerChange]:
         """Remove a deployment, and yield what that changes, if it is a consumer."""
@@ -147,18 +142,17 @@ class _Deploy:
             found = self._state.consumers.find(each.consumer)
             yield RunAtOnce("" if found is None else found.name, each.target_key, words)
 
-    def _add(self, name: str, declaration: FlowDeclaration) -> None:
-        deployment = uuid5(_NAMESPACE, name)
-        consumer = Consumer(next(self._numbers), name, deployment, declaration.options, deployed=self._now)
+    def _add(self, wanted: Deployed) -> None:
+        consumer = Consumer(next(self._numbers), wanted.name, wanted.id, wanted.options, deployed=self._now)
         registry.deploy(self._state, consumer)
         self._follow(None, consumer)
 
-    def _change(self, old: Consumer, declaration: FlowDeclaration) -> tuple[dict[str, int], int]:
+    def _change(self, old: Consumer, options: ConsumerOptions) -> tuple[dict[str, int], int]:
         """Change a consumer; return the events that it loses, and how many are queued under other keys."""
         state = self._state
         self._decisions += clock.settle(state, old, self._now)
         before = _queued(state, old)
-        changed = registry.change(state, replace(old, deployed=self._now), declaration.options)
+        changed = registry.change(state, replace(old, deployed=self._now), options)
         after = _queued(state, old)
         self._follow(old, changed)
         lost = Counter(uri for place, (uri, _) in before.items() if place not in after)
@@ -186,21 +180,14 @@ def _queued(state: State, consumer: Consumer) -> dict[int, tuple[str, frozenset[
 
 
 def _lost(
-    state: State,
-    known: Mapping[str, DeployedFlow],
-    after: Mapping[str, FlowDeclaration],
-    gone: Collection[str],
-    renamed: Mapping[str, str],
+    state: State, known: Sequence[DeployedFlow], stay: Sequence[DeployedFlow], after: Sequence[Deployed]
 ) -> Iterator[LostAsset]:
     """Yield what loses its last producer, or the last consumer that runs on it."""
-    left = {*gone, *renamed.values(), *after}
-    stay = [each for each in known.values() if each.name not in left]
-    made = _tokens(state, (each.produces for each in known.values()))
-    makes = _tokens(state, (each.produces for each in stay))
-    makes |= _tokens(state, ([outlet.token for outlet in each.produces] for each in after.values()))
-    used = _tokens(state, (each.consumer.options.wanted_tokens for each in known.values() if each.consumer))
-    uses = _tokens(state, (each.consumer.options.wanted_tokens for each in stay if each.consumer))
-    uses |= _tokens(state, (each.options.wanted_tokens for each in after.values()))
+    declared = [each.declaration for each in after if each.declaration is not None]
+    made, makes = (_tokens(state, (each.produces for each in flows)) for flows in (known, stay))
+    makes |= _tokens(state, ([outlet.token for outlet in each.produces] for each in declared))
+    used, uses = (_tokens(state, (each.wanted_tokens for each in flows)) for flows in (known, stay))
+    uses |= _tokens(state, (each.options.wanted_tokens for each in declared))
     yield from (LostAsset(token.value, "producer") for token in sorted(made - makes))
     yield from (LostAsset(token.value, "consumer") for token in sorted(used - uses))
 

@@ -48,14 +48,6 @@ class Beginning:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A run that has ended: the target key, and when that was heard."""
-
-    key: str | None
-    at: datetime
-
-
-@dataclass(frozen=True)
 class History:
     """What was recorded for one consumer from the beginning on.
 
@@ -64,7 +56,7 @@ class History:
         recordings: in the order of the ledger.
         taken_out: what an operator took out of its queue: the ids of the events, each with the instant.
         ended: when the runs of its decisions ended, by the decision; `None` for those that go on.
-        going: the ends of the runs that went on at the beginning.
+        going: the ends of the runs that went on at the beginning, each with the target key.
         names: the names and aliases of the assets, as they are known.
     """
 
@@ -74,7 +66,7 @@ class History:
     recordings: Sequence[Recording] = ()
     taken_out: Sequence[tuple[UUID, datetime]] = ()
     ended: Mapping[UUID, datetime | None] = field(default_factory=dict["UUID", "datetime | None"])
-    going: Sequence[Ended] = ()
+    going: Sequence[tuple[datetime, str | None]] = ()
     names: Sequence[tuple[str, str]] = ()
     aliases: Sequence[tuple[str, str]] = ()
 
@@ -105,7 +97,7 @@ class Fold:
         self._history = history
         self._until = history.until if until is None else until
         self._keys: set[str | None] = {None}
-        self._ends: list[tuple[datetime, str]] = [(each.at, each.key or "") for each in history.going]
+        self._ends: list[tuple[datetime, str]] = [(at, key or "") for at, key in history.going]
         # Of runs that nobody has seen, nobody knows how long they take: as long as the last one that was seen.
         self._span = timedelta()
         self.consumer = _alone(consumer)

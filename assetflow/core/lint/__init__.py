@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from assetflow.core.lint.checking import Project, lint
-from assetflow.core.lint.findings import CHECKS, Finding, Level, SeenFlow
+from assetflow.core.lint.checking import lint
+from assetflow.core.lint.findings import CHECKS, Finding, SeenFlow
 from assetflow.core.lint.source import Source
 
-__all__ = ["CHECKS", "Finding", "Level", "Project", "SeenFlow", "Source", "lint"]
+__all__ = ["CHECKS", "Finding", "SeenFlow", "Source", "lint"]

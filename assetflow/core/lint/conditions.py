@@ -10,7 +10,6 @@ from assetflow.core.explain.conditions import condition_rows
 from assetflow.core.explain.facts import KnownNames, QueuedEvents
 from assetflow.core.lint.findings import Finding, SeenFlow
 from assetflow.core.values.conditions import Condition, Gate, Leaf
-from assetflow.core.values.words import joined
 
 # Larger conditions are made by a program, and comparing all their branches takes long.
 MOST_NODES = 300
@@ -24,11 +23,10 @@ def check_condition(flow: SeenFlow) -> Iterator[Finding]:
         return
     # Whether a name is known is another check.
     names = KnownNames({token.value: token.value for token in condition.tokens if token.kind == "name"})
-    rows = condition_rows(schedule, QueuedEvents(), names, None)
-    if rows[0].state == "never" or not condition.tokens:
-        why = [f"{row.label}: {row.words}" for row in rows if row.state == "never" and not row.members]
-        reason = joined(why) or "it names no asset"
-        yield flow.finding("AF006", f"its condition can never hold. {reason}", "Name assets that somebody updates")
+    whole, *_ = condition_rows(schedule, QueuedEvents(), names, None)
+    if whole.state == "never" or not condition.tokens:
+        message = "its condition can never hold: a part of it names no asset"
+        yield flow.finding("AF006", message, "Name assets that somebody updates")
     if len(condition.postfix) <= MOST_NODES:
         for useless, other in useless_branches(condition):
             yield flow.finding(

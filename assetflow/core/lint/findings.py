@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from assetflow.core.shapes import shape
 from assetflow.core.wire.declarations import FlowDeclaration
 
 Level = Literal["error", "warning", "note"]
@@ -54,8 +55,12 @@ class SeenFlow:
         """Return a finding about the flow."""
         return Finding(code, self.file, self.line, f"{self.name}: {message}", fix)
 
+    def refused(self, why: str, fix: str) -> Finding:
+        """Return the finding that a deploy refuses the flow."""
+        return self.finding("AF002", f"a deploy refuses it: {why}", fix)
 
-@dataclass(frozen=True, order=True)
+
+@shape
 class Finding:
     """One finding: what is wrong in a line of a file, and what to do about it."""
 
@@ -64,18 +69,7 @@ class Finding:
     line: int
     message: str
     fix: str
+    level: Level = "error"
 
-    @property
-    def level(self) -> Level:
-        return CHECKS[self.code].level
-
-    def as_json(self) -> dict[str, object]:
-        """Return the finding as `--format json` prints it."""
-        return {
-            "code": self.code,
-            "level": self.level,
-            "file": self.file,
-            "line": self.line,
-            "message": self.message,
-            "fix": self.fix,
-        }
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "level", CHECKS[self.code].level)

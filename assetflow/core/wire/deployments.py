@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Any, Generic, TypeVar
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from assetflow.core.shapes import HIDDEN, TextOrNull, from_json, shape
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
-from assetflow.core.wire import FlowDeclaration
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import AssetflowError
 
 
@@ -45,6 +45,15 @@ class Deployed:
     bare: bool = False
     inherited: str = ""
     parameters: str = ""
+
+    @classmethod
+    def of(cls, name: str, declaration: FlowDeclaration, moment: datetime) -> Deployed:
+        """Return a deployment that nobody has made, as it would be made at a moment."""
+        made = cls(uuid4(), name, uuid4(), moment, created=moment, declaration=declaration)
+        try:
+            return replace(made, text=declaration_to_text(declaration))
+        except AssetflowError as error:
+            return replace(made, problem=error)
 
     @property
     def where(self) -> str:

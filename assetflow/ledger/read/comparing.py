@@ -15,10 +15,8 @@ from assetflow.core.compare import (
     Change,
     Comparison,
     DeployedFlow,
-    Ended,
     History,
     Replayed,
-    WantedFlow,
     compare,
     replay,
 )
@@ -26,6 +24,7 @@ from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import Recording
 from assetflow.core.wire.declarations import declaration_from_text
+from assetflow.core.wire.deployments import Deployed
 from assetflow.ledger.read.consumers import ConsumerReader
 from assetflow.ledger.read.past import PastReader
 from assetflow.ledger.read.states import States
@@ -76,7 +75,7 @@ class CompareReader:
     def deploy(
         self,
         deployed: Sequence[DeployedFlow],
-        wanted: Sequence[WantedFlow],
+        wanted: Sequence[Deployed],
         now: datetime,
         *,
         renamed: Mapping[str, str],
@@ -123,7 +122,7 @@ class CompareReader:
             [each for each in recordings if each.events],
             taken_out,
             {number: at for number, _, made, at in ended if made > begins},
-            [Ended(key, at) for _, key, made, at in ended if made <= begins and at is not None],
+            [(at, key) for _, key, made, at in ended if made <= begins and at is not None],
             owners,
             [link for link, first in links.items() if first is None or first <= begins],
         )

@@ -6,12 +6,13 @@ from collections.abc import Collection, Mapping
 from datetime import timedelta
 from typing import Any
 
-from assetflow.core.compare import Comparison, WantedFlow
+from assetflow.core.compare import Comparison
 from assetflow.core.partitions import StartOfDayMapper, StartOfMonthMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.wire.declarations import FlowDeclaration, declaration_to_text
+from assetflow.core.wire.declarations import FlowDeclaration
+from assetflow.core.wire.deployments import Deployed
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, update
 from tests.ledger.write.test_kept import CORE, RAW, Place, kept
@@ -22,12 +23,12 @@ DAYS = PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=StartOf
 MONTHS = PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=StartOfMonthMapper())
 
 
-def wanted(name: str, schedule: object, **more: Any) -> WantedFlow:
-    return WantedFlow(name, FlowDeclaration(ConsumerOptions(to_schedule(schedule)), **more))
+def wanted(name: str, schedule: object, **more: Any) -> Deployed:
+    return Deployed.of(name, FlowDeclaration(ConsumerOptions(to_schedule(schedule)), **more), NOW)
 
 
 def compared(
-    ledger: Ledger, *flows: WantedFlow, renamed: Mapping[str, str] | None = None, keep: Collection[str] = ()
+    ledger: Ledger, *flows: Deployed, renamed: Mapping[str, str] | None = None, keep: Collection[str] = ()
 ) -> Comparison:
     comparing = ledger.reader.comparing
     return comparing.deploy(comparing.deployed(), flows, NOW, renamed=renamed or {}, keep=keep)
@@ -49,7 +50,7 @@ def test_rule_11_4_the_queued_events_that_a_changed_schedule_loses_are_those_tha
     assert change.superseded == {ORDERS.uri: 3}
     assert ledger.reader.queues.size(consumer.id)[1] == 3
 
-    ledger.writer.consumers.change(consumer.id, declaration_to_text(flow.declaration), NOW)
+    ledger.writer.consumers.change(consumer.id, flow.text, NOW)
     statuses = [
         each.receipt.status
         for event in ledger.reader.events.find()
@@ -64,7 +65,7 @@ def test_rule_11_4_runs_that_the_deploy_starts_at_once_are_those_that_it_then_st
     flow = wanted("report/shop", ORDERS)
     (run,) = compared(ledger, flow).runs
     assert (run.consumer, run.target_key, run.words) == ("report/shop", None, "with 1 update")
-    (made,) = ledger.writer.consumers.change(consumer.id, declaration_to_text(flow.declaration), NOW)[1]
+    (made,) = ledger.writer.consumers.change(consumer.id, flow.text, NOW)[1]
     assert len(made.events) == 1
 
 
@@ -87,7 +88,7 @@ def test_rule_11_4_an_eager_flow_runs_because_of_its_code_version(ledger: Ledger
     (decision,) = place.update(RAW)
     place.run("core", decision, CORE, code="1")
     comparing = ledger.reader.comparing
-    flow = WantedFlow("core", kept([RAW], [CORE], code="2"))
+    flow = Deployed.of("core", kept([RAW], [CORE], code="2"), NOW)
     found = comparing.deploy(comparing.deployed(), [flow], place.later(), renamed={}, keep=())
     assert [(run.consumer, run.words) for run in found.runs] == [("core", "its code has another version")]
     assert len(place.deploy("core", kept([RAW], [CORE], code="2"))) == 1
@@ -105,14 +106,14 @@ def test_rule_11_4_what_is_added_removed_renamed_and_refused(ledger: Ledger) -> 
         wanted("taken/shop", Asset("s3://lake/others", name="orders")),
         renamed={"new/shop": "old/shop"},
     )
-    assert {each.name: each.kind for each in found.consumers} == {
+    assert {each.consumer: each.kind for each in found.consumers} == {
         "added/shop": "added",
         "gone/shop": "removed",
         "new/shop": "renamed",
         "taken/shop": "refused",
     }
     assert found.unchanged == 1
-    assert {each.name: each.automation for each in found.consumers if each.automation} == {
+    assert {each.consumer: each.automation for each in found.consumers if each.automation} == {
         "added/shop": "made",
         "gone/shop": "removed",
         "new/shop": "made",
@@ -124,7 +125,7 @@ def test_rule_11_4_assets_lose_their_last_producer_and_consumer(ledger: Ledger) 
     deploy(ledger, "producer/shop", None, produces=(ORDERS, CUSTOMERS))
     deploy(ledger, "report/shop", ORDERS | CUSTOMERS)
     found = compared(ledger, wanted("producer/shop", None, produces=(CUSTOMERS,)), wanted("report/shop", ORDERS))
-    assert {(each.value, each.lost) for each in found.assets} == {(ORDERS.uri, "producer"), (CUSTOMERS.uri, "consumer")}
+    assert {(each.asset, each.lost) for each in found.assets} == {(ORDERS.uri, "producer"), (CUSTOMERS.uri, "consumer")}
 
 
 def test_rule_11_4_the_same_declaration_changes_nothing(ledger: Ledger) -> None:
