@@ -16,6 +16,7 @@ from assetflow.operations.installation import Installation
 from tests.browser.site import START, update
 from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy
 from tests.ledger.write.test_kept import Place, kept
+from tests.web.kept_diff import keep_diff
 
 DAYS = 40
 CLICKS, SESSIONS, FUNNEL = (
@@ -76,6 +77,7 @@ def fill_more(ledger: Ledger) -> None:
         ledger.writer.decisions.launched(decision.id, uuid4(), START)
     ledger.writer.decisions.undeliverable(waiting[-1][0].id, "Prefect answers 409: no such work pool", START)
     ledger.writer.clock.run(START, START)
+    keep_diff(ledger, START)
     ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
 
 
@@ -119,6 +121,7 @@ def every_page(ledger: Ledger) -> dict[str, str]:
         "backfill-refused": "/backfills/new?asset=sessions&start=soon",
         "backfill": "/backfills/1",
         "backfill-stop": "/backfills/1/stop",
+        "diff": "/diff",
         "activity": "/activity",
         "search": "/search?q=orders",
         "docs": "/docs",
