@@ -1,4 +1,4 @@
-"""How long `assetflow diff --replay` takes: `python -m benchmarks.replay`. It prints JSON.
+"""How long `assetflow diff --replay` takes: `python -m benchmarks.replay`.
 
 500 consumers, each of two of 250 assets, 100,000 events over seven days; 20 of the consumers get a `within`. Rule 11.6
 promises at most 10 s and 500 MB.
@@ -52,8 +52,8 @@ def fill(place: Path, events: int, consumers: int) -> None:
             ledger.writer.events.record([Recording(uuid4(), (event,)) for event in made], at)
 
 
-def measure(place: Path, consumers: int, differ: int) -> None:
-    """Print how long the comparison with its replay takes, and the memory of this process."""
+def measure(place: Path, consumers: int, differ: int) -> dict[str, float]:
+    """Return how long the comparison with its replay takes, and the memory of this process."""
     now = datetime.now(UTC)
     wanted = [Deployed.of(f"flow{n}/one", declaration(n, changed=n < differ), now) for n in range(consumers)]
     started, busy = time.perf_counter(), time.process_time()
@@ -62,14 +62,13 @@ def measure(place: Path, consumers: int, differ: int) -> None:
     seconds = time.perf_counter() - started
     replayed = found.replayed or ()
     assert len(replayed) == differ
-    result = {
+    return {
         "seconds": round(seconds, 2),
-        "CPU seconds": round(time.process_time() - busy, 2),
+        "cpu_seconds": round(time.process_time() - busy, 2),
         "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-        "runs before": sum(each.before for each in replayed),
-        "runs after": sum(each.after for each in replayed),
+        "runs_before": sum(each.before for each in replayed),
+        "runs_after": sum(each.after for each in replayed),
     }
-    sys.stdout.write(json.dumps(result) + "\n")
 
 
 def main() -> None:
@@ -78,14 +77,18 @@ def main() -> None:
     parser.add_argument("--consumers", type=int, default=500)
     parser.add_argument("--differ", type=int, default=20)
     parser.add_argument("--ledger", type=Path, help="measure this ledger, in this process")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     given = parser.parse_args()
     if given.ledger is not None:
-        measure(given.ledger, given.consumers, given.differ)
+        found = measure(given.ledger, given.consumers, given.differ)
+        lines = [json.dumps(found)] if given.json else [f"{value:>10,} {name}" for name, value in found.items()]
+        sys.stdout.writelines(f"{line}\n" for line in lines)
         return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder) / "ledger.db"
         fill(place, given.events, given.consumers)
         options = ["--consumers", str(given.consumers), "--differ", str(given.differ), "--ledger", str(place)]
+        options += ["--json"] if given.json else []
         subprocess.run([sys.executable, "-m", "benchmarks.replay", *options], check=True)
 
 

@@ -151,9 +151,11 @@ def _undeclared(flow: FoundFlow, sources: Mapping[str, Source]) -> Iterator[Find
     for function in (each for each in reached(flow.function) if isinstance(each, FunctionType)):
         code = function.__code__
         source = sources.get(shown_path(Path(code.co_filename)))
+        if source is None:
+            continue
         own = dict.fromkeys((*code.co_varnames, *code.co_freevars))
         names = MappingProxyType({**function.__globals__, **own})
-        for line, token in source.reads(code.co_firstlineno, names.get) if source is not None else ():
+        for line, token in source.reads(code.co_firstlineno, names.get):
             if token not in known:
                 message = f"{flow.seen.name} reads {token.value}, and neither declares it nor is scheduled on it"
                 fix = "Add it to the inlets of the task, or to reads= of the flow"

@@ -34,6 +34,11 @@ def test_time() -> None:
     assert all(found[name] > 0 for name in ("cpu_ms_per_event_10k", "instants_per_second", "catch_up_seconds_7d"))
 
 
+def test_replay() -> None:
+    found = run("replay", "--events=2000", "--consumers=20", "--differ=5")
+    assert all(found[name] > 0 for name in ("seconds", "cpu_seconds", "megabytes", "runs_before"))
+
+
 def test_second_writer() -> None:
     found = run("second_writer", "--consumers=50", "--updates=40", "--rounds=1")
     assert found["second_writer_ratio"] > 0
