@@ -105,7 +105,7 @@ def _keep(shown: ShownDiff) -> None:
     """Keep a comparison for the page, and say where that is."""
     with Ledger.open() as ledger:
         ledger.writer.set_cursor(CURSOR, as_json(shown))
-    sys.stderr.write(f"Its page: {get_settings().ui_url.rstrip('/')}/diff\n")
+    sys.stderr.write(f"The page {get_settings().ui_url.rstrip('/')}/diff shows it.\n")
 
 
 def _lines(stages: Iterable[Stage]) -> Iterator[Text | Hanging]:

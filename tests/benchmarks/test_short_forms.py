@@ -35,7 +35,7 @@ def test_time() -> None:
 
 
 def test_replay() -> None:
-    found = run("replay", "--events=2000", "--consumers=20", "--differ=5")
+    found = run("replay", "--events=1000", "--consumers=10", "--differ=5")
     assert all(found[name] > 0 for name in ("seconds", "cpu_seconds", "megabytes", "runs_before"))
 
 

@@ -92,6 +92,17 @@ def test_markdown_escapes_what_it_shows(call: Call) -> None:
     ) in text
 
 
+def test_a_deployment_with_another_name_is_renamed_by_the_check_of_the_deploy(project: Path, call: Call) -> None:
+    with (project / "flows.py").open("a", encoding="utf-8") as file:
+        file.write("\n@flow(schedule=Asset('s3://lake/customers', name='customers', group='shop') & orders)\n")
+        file.write("def renamed(): ...\n")
+    entrypoints = (f"flows.py:{name}" for name in ("report", "same", "renamed"))
+    (project / "prefect.yaml").write_text(_yaml(*entrypoints), encoding="utf-8")
+    change, _ = call("diff", "--json").json["consumers"]
+    assert (change["kind"], change["consumer"], change["was"]) == ("renamed", "renamed/shop", "gone/shop")
+    assert "> renamed/shop (was gone/shop) renamed\n" in call("diff").out
+
+
 def test_files_that_are_named_say_nothing_about_other_deployments(project: Path, call: Call) -> None:
     found = call("diff", str(project / "flows.py"), "--json").json
     assert [(each["kind"], each["consumer"]) for each in found["consumers"]] == [("changed", "report/shop")]
@@ -179,7 +190,7 @@ def test_only_page_writes_and_it_writes_what_the_terminal_shows(ledger: Ledger, 
         call("diff", *options)
     assert ledger.reader.cursor(CURSOR) is None
     answer = call("diff", "--page")
-    assert answer.err == "Its page: /diff\n"
+    assert answer.err == "The page /diff shows it.\n"
     kept = from_json(ShownDiff, ledger.reader.cursor(CURSOR))
     assert [line.name for line in kept.stages[0].lines] == ["report/shop", "gone/shop"]
     assert kept.stages[-1].note == "1 consumer would not change."

@@ -93,7 +93,7 @@ def _change(change: ConsumerChange) -> Line:
 def _notes(change: ConsumerChange) -> Iterator[str]:
     """Yield what follows for its queue and its automation."""
     if change.refused:
-        yield f"The deploy would be refused: {change.refused}. {change.fix}".rstrip()
+        yield ". ".join(filter(None, (f"The deploy would be refused: {change.refused}", change.fix.rstrip(".")))) + "."
     if change.was:
         yield f"{change.was} runs beside it until its deployment is deleted."
     if change.superseded:
