@@ -28,9 +28,9 @@ def of_files(places: Iterable[Path], deployed: Iterable[DeployedFlow], now: date
     loaded = load(places)
     names = [each.name for each in deployed]
     flows = [
-        Deployed.of(name, each.seen.declaration, now)
+        Deployed.of(name, each.declaration, now)
         for each in loaded.flows
-        for name in [known for known in names if known.partition("/")[0] == each.seen.name] or [each.seen.name]
+        for name in [known for known in names if known.partition("/")[0] == each.name] or [each.name]
     ]
     problems = {each.file: each.message for each in loaded.findings if each.code == "AF001"}
     return Plan(flows, problems, is_whole=False)

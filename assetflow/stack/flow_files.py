@@ -68,20 +68,12 @@ def _loaded(place: Path) -> ModuleType:
     return module
 
 
-@dataclass(frozen=True)
-class FoundFlow:
-    """A flow of a file, with the function that was decorated."""
-
-    seen: SeenFlow
-    function: FunctionType
-
-
 @dataclass
 class FlowFiles:
     """The flows of some files, and what was found while they were imported."""
 
     files: list[Path] = field(default_factory=list[Path])
-    flows: list[FoundFlow] = field(default_factory=list[FoundFlow])
+    flows: list[SeenFlow] = field(default_factory=list[SeenFlow])
     findings: list[Finding] = field(default_factory=list[Finding])
 
 
@@ -137,7 +129,7 @@ def _not_imported(file: Path, error: InvalidFlow) -> Finding:
     return Finding("AF001", shown_path(file), line or (lines[-1] if lines else 1), message, fix)
 
 
-def _flows_in(module: ModuleType, file: Path) -> Iterator[FoundFlow]:
+def _flows_in(module: ModuleType, file: Path) -> Iterator[SeenFlow]:
     """Yield the flows that are defined in a file, each once."""
     from prefect import Flow
 
@@ -146,7 +138,7 @@ def _flows_in(module: ModuleType, file: Path) -> Iterator[FoundFlow]:
         function = inspect.unwrap(cast("Callable[..., object]", each.fn))
         if isinstance(function, FunctionType) and Path(function.__code__.co_filename).resolve() == file.resolve():
             line = function.__code__.co_firstlineno
-            yield FoundFlow(SeenFlow(each.name, shown_path(file), line, declaration_of(each)), function)
+            yield SeenFlow(each.name, shown_path(file), line, declaration_of(each), function)
 
 
 def declaration_of(flow: Any) -> FlowDeclaration:

@@ -16,7 +16,7 @@ from assetflow.core.rules.state import State
 from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import InvalidProject, InvalidSettings
 from assetflow.evaluator.consumers.checks import WatcherNames, find_cycles, seldom_run
-from assetflow.stack.flow_files import FoundFlow, load, shown_path
+from assetflow.stack.flow_files import load, shown_path
 from assetflow.stack.planning import plan_of
 from assetflow.stack.project import FILE, read_project
 
@@ -98,8 +98,8 @@ def lint_files(places: Sequence[Path], config: LintConfig, deployed: Collection[
     """
     loaded = load(places)
     sources = {source.file: source for file in loaded.files if (source := _source(file)) is not None}
-    flows = [each.seen for each in loaded.flows]
-    found = {*loaded.findings, *lint(flows, config.external, deployed), *_checks_of_deploys(flows, loaded.files)}
+    found = {*loaded.findings, *lint(loaded.flows, config.external, deployed)}
+    found |= {*_checks_of_deploys(loaded.flows, loaded.files)}
     found |= {each for flow in loaded.flows for each in _undeclared(flow, sources)}
     found |= {each for source in sources.values() for each in source.crons_without_zone()}
     kept = (each for each in found if each.code not in config.ignore)
@@ -141,11 +141,11 @@ def _planned(files: Collection[Path]) -> Sequence[Deployed]:
     return plan_of(here, {file.resolve() for file in files}).deployments if (here / FILE).exists() else ()
 
 
-def _undeclared(flow: FoundFlow, sources: Mapping[str, Source]) -> Iterator[Finding]:
+def _undeclared(flow: SeenFlow, sources: Mapping[str, Source]) -> Iterator[Finding]:
     """Find what the functions of a flow read by a constant and the flow does not declare."""
     from assetflow.authoring.discovery import reached
 
-    declaration = flow.seen.declaration
+    declaration = flow.declaration
     known = {outlet.token for outlet in (*declaration.produces, *declaration.reads, *declaration.assets)}
     known |= declaration.options.schedule.tokens
     for function in (each for each in reached(flow.function) if isinstance(each, FunctionType)):
@@ -157,6 +157,6 @@ def _undeclared(flow: FoundFlow, sources: Mapping[str, Source]) -> Iterator[Find
         names = MappingProxyType({**function.__globals__, **own})
         for line, token in source.reads(code.co_firstlineno, names.get):
             if token not in known:
-                message = f"{flow.seen.name} reads {token.value}, and neither declares it nor is scheduled on it"
+                message = f"{flow.name} reads {token.value}, and neither declares it nor is scheduled on it"
                 fix = "Add it to the inlets of the task, or to reads= of the flow"
                 yield Finding("AF009", source.file, line, message, fix)

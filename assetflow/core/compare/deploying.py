@@ -129,10 +129,8 @@ class _Deploy:
     def remove(self, flow: DeployedFlow) -> Iterator[ConsumerChange]:
         """Remove a deployment, and yield what that changes, if it is a consumer."""
         if flow.consumer is not None:
-            shown = flow.consumer.schedule.starts_runs
-            lost = self._drop(flow.consumer)
-            before = options_in_words(flow.consumer.options)
-            automation = "removed" if shown else ""
+            before, lost = options_in_words(flow.consumer.options), self._drop(flow.consumer)
+            automation = "removed" if flow.consumer.schedule.starts_runs else ""
             yield ConsumerChange("removed", flow.name, before, superseded=lost, automation=automation)
 
     def runs(self) -> Iterator[RunAtOnce]:

@@ -6,10 +6,8 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import cast
 
-from assetflow.core.explain.conditions import condition_rows
-from assetflow.core.explain.facts import KnownNames, QueuedEvents
 from assetflow.core.lint.findings import Finding, SeenFlow
-from assetflow.core.values.conditions import Condition, Gate, Leaf
+from assetflow.core.values.conditions import Condition, Gate, Leaf, fold_condition
 
 # Larger conditions are made by a program, and comparing all their branches takes long.
 MOST_NODES = 300
@@ -17,14 +15,11 @@ MOST_NODES = 300
 
 def check_condition(flow: SeenFlow) -> Iterator[Finding]:
     """Find a condition that can never hold, or branches of an OR that change nothing."""
-    schedule = flow.declaration.options.schedule
-    condition = schedule.condition
+    condition = flow.declaration.options.schedule.condition
     if condition is None:
         return
-    # Whether a name is known is another check.
-    names = KnownNames({token.value: token.value for token in condition.tokens if token.kind == "name"})
-    whole, *_ = condition_rows(schedule, QueuedEvents(), names, None)
-    if whole.state == "never" or not condition.tokens:
+    can_hold = fold_condition(condition, lambda _: True, lambda gate, members: sum(members) >= _needed(gate))
+    if not can_hold or not condition.tokens:
         message = "its condition can never hold: a part of it names no asset"
         yield flow.finding("AF006", message, "Name assets that somebody updates")
     if len(condition.postfix) <= MOST_NODES:
@@ -82,7 +77,7 @@ def _follows_from_members(one: Condition, other: Condition) -> bool:
 
 
 def _needed(gate: Gate) -> int:
-    return {"all": gate.arity, "any": 1}.get(gate.kind) or cast("int", gate.argument or 0)
+    return {"all": gate.arity, "at_least": cast("int", gate.argument)}.get(gate.kind, 1)
 
 
 def check_waits(flow: SeenFlow) -> Iterator[Finding]:

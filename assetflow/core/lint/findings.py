@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Literal
 
 from assetflow.core.shapes import shape
@@ -44,12 +45,14 @@ class SeenFlow:
     Attributes:
         file: the path of its file, from the working directory if it is below that.
         line: the line where its definition begins.
+        function: what was decorated.
     """
 
     name: str
     file: str
     line: int
     declaration: FlowDeclaration
+    function: FunctionType
 
     def finding(self, code: str, message: str, fix: str) -> Finding:
         """Return a finding about the flow."""
