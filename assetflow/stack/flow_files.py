@@ -89,7 +89,7 @@ def load(places: Iterable[Path]) -> FlowFiles:
             warnings.simplefilter("always", AssetflowWarning)
             try:
                 found.flows += _flows_in(imported(file), file)
-            except InvalidFlow as error:
+            except AssetflowError as error:
                 found.findings.append(_not_imported(file, error))
         ours = (each for each in given if issubclass(each.category, AssetflowWarning))
         found.findings += [
@@ -117,7 +117,7 @@ def shown_path(file: Path) -> str:
     return str(place.relative_to(here) if place.is_relative_to(here) else place)
 
 
-def _not_imported(file: Path, error: InvalidFlow) -> Finding:
+def _not_imported(file: Path, error: AssetflowError) -> Finding:
     """Return the finding for a file: with the innermost line of it in the traceback."""
     cause = error.__cause__
     frames = inspect.getinnerframes(cause.__traceback__) if cause is not None and cause.__traceback__ else []

@@ -13,13 +13,13 @@ router = APIRouter()
 
 _SIGNS: dict[str, Sign] = {
     "added": "good",
-    "changed": "wait",
-    "renamed": "wait",
+    "changed": "outdated",
+    "renamed": "outdated",
     "removed": "bad",
     "refused": "bad",
     "unread": "bad",
     "runs": "busy",
-    "lost": "wait",
+    "lost": "stale",
     "replayed": "off",
 }
 
