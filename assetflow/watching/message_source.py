@@ -2,17 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
-from typing import cast
+from typing import Protocol, cast
 from uuid import UUID, uuid4
 
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.intake import Note, Watched, WatcherIntake
 from assetflow.core.watchers.messages import Message, Notes, intake_of
 from assetflow.evaluator.ledger_thread import LedgerThread
-from assetflow.watching.ports import BrokerQueue
+
+
+class BrokerQueue(Protocol):
+    """An open queue of a broker. Whatever its methods raise, the connection is closed and opened anew.
+
+    Attributes:
+        source: the server and the queue, without user and password; ids follow from it (contract 10.2).
+        label: the queue as people call it: "RabbitMQ orders".
+    """
+
+    source: str
+    label: str
+
+    async def take(self, seconds: float = 0.0) -> Sequence[Message]:
+        """Wait for messages, and return all that the broker has delivered, at least one.
+
+        Those of the last call have been acknowledged.
+
+        Parameters:
+            seconds: how long to go on after the first message, unless the batch is full before.
+        """
+        ...
+
+    async def left(self) -> Sequence[Message]:
+        """Return messages that were delivered before and not acknowledged; an empty list after the last. Contract 10.3.
+
+        Those of the last call have been acknowledged.
+        """
+        ...
+
+    async def acknowledge(self, refused: Collection[int]) -> None:
+        """Tell the broker that the messages of the last `take` are recorded, and return when it has heard.
+
+        Parameters:
+            refused: the places of messages to refuse instead, if the broker offers that.
+        """
+        ...
+
+    async def depth(self) -> int:
+        """Return how many messages wait."""
+        ...
+
+
+OpenQueue = Callable[[MessageQueueTrigger, str], AbstractAsyncContextManager[BrokerQueue]]
 
 
 class MessageSource:

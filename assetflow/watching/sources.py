@@ -31,20 +31,17 @@ from assetflow.core.watchers.table_changes import CURSOR
 from assetflow.errors import InvalidWatcher, WatchingFailed
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.watching.class_source import class_source
-from assetflow.watching.file_source import FileSource
-from assetflow.watching.kinds.delta import DeltaLog
 from assetflow.watching.kinds.files import open_files
-from assetflow.watching.kinds.iceberg import IcebergTable
 from assetflow.watching.kinds.kafka import open_kafka
 from assetflow.watching.kinds.rabbitmq import open_rabbitmq
 from assetflow.watching.kinds.redis import open_redis
 from assetflow.watching.kinds.sql import SQLQuery
 from assetflow.watching.kinds.sqs import open_sqs
-from assetflow.watching.listener import listening
-from assetflow.watching.looks import Looks
-from assetflow.watching.message_source import message_source
-from assetflow.watching.polled_source import Polled, PolledSource
-from assetflow.watching.ports import OpenQueue, WatchedSource, WatchPlan
+from assetflow.watching.kinds.tables import DeltaLog, IcebergTable
+from assetflow.watching.looks import Looks, listening
+from assetflow.watching.message_source import OpenQueue, message_source
+from assetflow.watching.polled_source import FileSource, Polled, PolledSource
+from assetflow.watching.watching import WatchedSource, WatchPlan
 
 ReadBlock = Callable[[str], Awaitable[str]]
 

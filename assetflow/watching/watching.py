@@ -1,22 +1,37 @@
-"""Run watchers: a task for each source, each with its own backoff, as the ledger says which there are."""
+"""Run watchers: a task for each source, with its own backoff; record what it brings, and set aside what cannot be."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
+from assetflow.core.values.events import Recording
+from assetflow.core.values.other_triggers import WebhookTrigger
+from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.values.words import shown
-from assetflow.core.watchers.intake import WatcherIntake
+from assetflow.core.watchers.intake import RefusedChange, Watched, WatcherIntake
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError, WatchingFailed
-from assetflow.evaluator.health import ENDS_ALL, Backoff, Health, heard, logger
+from assetflow.evaluator.health import (
+    ENDS_ALL,
+    Backoff,
+    Doubt,
+    Health,
+    content_of,
+    heard,
+    log_set_aside,
+    logger,
+    reason_of,
+)
 from assetflow.evaluator.ledger_thread import LedgerThread
-from assetflow.watching.ports import OpenSource, WatchedSource, WatchPlan, plans_of
-from assetflow.watching.recorder import Recorder
+from assetflow.ledger.records import WatcherRecord
 
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_BETWEEN_LAGS = 15.0
@@ -26,6 +41,63 @@ SECONDS_TO_FINISH = 5.0
 SECONDS_OF_HEALTH = 30.0
 
 Done = TypeVar("Done")
+
+
+@dataclass(frozen=True)
+class WatchPlan:
+    """The watchers of one place, which share a task.
+
+    Attributes:
+        key: the same for the same place.
+    """
+
+    key: str
+    watched: tuple[Watched, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.watched)
+
+
+class WatchedSource(Protocol):
+    """A source that a watcher's loop reads."""
+
+    async def step(self) -> WatcherIntake:
+        """Wait for something new, and return what is to be recorded."""
+        ...
+
+    async def recorded(self) -> Sequence[UUID]:
+        """Go on after the last intake: it is in the ledger. Return the notes that are not needed any more."""
+        ...
+
+    async def lag(self) -> int | None:
+        """Return how much waits; `None` if the source does not tell."""
+        ...
+
+
+OpenSource = Callable[[WatchPlan, LedgerThread], AbstractAsyncContextManager[WatchedSource]]
+
+
+def plans_of(records: Iterable[WatcherRecord]) -> dict[str, WatchPlan]:
+    """Return what has to be watched, by key. A queue is left alone while one of its watchers is paused."""
+    found: dict[str, list[WatcherRecord]] = {}
+    for each in records:
+        if isinstance(each.trigger, WebhookTrigger):
+            # The server takes them in.
+            continue
+        found.setdefault(_key(each), []).append(each)
+    return {
+        key: WatchPlan(key, tuple(Watched(each.name, each.trigger, each.assets) for each in together))
+        for key, together in found.items()
+        if not any(each.paused for each in together)
+    }
+
+
+def _key(record: WatcherRecord) -> str:
+    if isinstance(record.trigger, MessageQueueTrigger):
+        return f"{record.trigger.kind} {record.trigger.place}"
+    # Each watcher of files has a cursor of its own.
+    return f"{record.trigger.kind} {record.name}"
 
 
 class Watching:
@@ -226,3 +298,78 @@ def _same(running: WatchPlan, wanted: WatchPlan | None) -> bool:
 
 def _facts(asset: Any) -> tuple[object, ...]:
     return asset.uri, asset.name, asset.group, dict(asset.extra)
+
+
+_log = logging.getLogger("assetflow.watching")
+
+CANNOT_BE_KEPT = "it is refused, and what was sent and why cannot be kept; the log of `assetflow watcher` has more"
+
+
+# Records in the ledger what a watcher found, and returns how many updates are new.
+RecordIntake = Callable[[WatcherIntake], Awaitable[int]]
+
+
+class Recorder:
+    """Records what one source brings, however often the source is opened again."""
+
+    def __init__(self, write: RecordIntake) -> None:
+        self._write = write
+        self._doubt = Doubt()
+
+    async def record(self, intake: WatcherIntake) -> int:
+        """Record an intake, and return how many updates are new.
+
+        Raises:
+            LedgerError: the ledger is in trouble; nothing is set aside.
+        """
+        try:
+            new = await self._write(intake)
+        except Exception as error:
+            if not self._doubt.is_fault_of_a_value(error):
+                self._doubt.note(error)
+                raise
+            new = await self._record_one_by_one(intake)
+        self._doubt.clear()
+        return new
+
+    async def _record_one_by_one(self, intake: WatcherIntake) -> int:
+        """Record each recording alone, and the updates of one that cannot be recorded each alone.
+
+        What cannot be recorded then is refused. The cursor comes last.
+        """
+        new, refused = 0, list(intake.refused)
+        # The note of a message without an id has to be there before its update is (10.3).
+        await self._write(WatcherIntake(intake.source, notes=intake.notes))
+        waiting = deque(intake.recordings)
+        while waiting:
+            recording = waiting.popleft()
+            try:
+                new += await self._write(WatcherIntake(intake.source, recordings=[recording], makers=intake.makers))
+            except Exception as error:
+                if not self._doubt.is_fault_of_a_value(error):
+                    raise
+                if len(recording.events) > 1:
+                    waiting.extendleft(Recording(event.id, (event,)) for event in reversed(recording.events))
+                    continue
+                log_set_aside(recording, error)
+                refused.append(_refused(recording, intake, error))
+        await self._keep(intake.source, refused)
+        return new + await self._write(replace(intake, recordings=[], refused=[], notes=[]))
+
+    async def _keep(self, source: str, refused: Sequence[RefusedChange]) -> None:
+        """Keep what is refused. What cannot be kept is kept without its content; if that fails too, the log has it."""
+        for each in refused:
+            for kept in (each, replace(each, payload=None, reason=CANNOT_BE_KEPT)):
+                try:
+                    await self._write(WatcherIntake(source, refused=[kept]))
+                    break
+                except Exception as error:
+                    if not self._doubt.is_fault_of_a_value(error):
+                        raise
+                    _log.error("%s: the refused %s cannot be kept", source, each.id, exc_info=error)
+
+
+def _refused(recording: Recording, intake: WatcherIntake, error: Exception) -> RefusedChange:
+    names = dict.fromkeys(name for event in recording.events for name in intake.makers.get(event.id, ()))
+    reason, rule = reason_of(error)
+    return RefusedChange(recording.id, content_of(recording), reason, tuple(names), rule)

@@ -24,7 +24,7 @@ from assetflow.api.security import Access
 from assetflow.core.values.addresses import block
 from assetflow.ledger import Ledger
 from assetflow.watchers import WebhookTrigger
-from assetflow.watching.ports import plans_of
+from assetflow.watching.watching import plans_of
 from tests.api.conftest import Api, MakeApi
 from tests.environment.waiting import until
 from tests.watching.outside import updates, watch

@@ -14,7 +14,7 @@ from deltalake.transaction import AddAction, create_table_with_add_actions
 
 from assetflow.core.watchers.table_changes import Change
 from assetflow.watchers import DeltaTableTrigger
-from assetflow.watching.kinds.delta import DeltaLog
+from assetflow.watching.kinds.tables import DeltaLog
 
 pytestmark = pytest.mark.spark
 

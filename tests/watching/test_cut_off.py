@@ -125,7 +125,7 @@ async def test_a_source_that_does_not_tell_what_waits(
     async def never(_: PolledSource) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("assetflow.watching.file_source.FileSource.lag", never)
+    monkeypatch.setattr("assetflow.watching.polled_source.FileSource.lag", never)
     watch(direct.ledger, FileTrigger(f"{tmp_path}/*.json"))
     async with watching(direct):
         await until_async(lambda: "how much waits" in error(direct))

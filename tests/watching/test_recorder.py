@@ -13,7 +13,7 @@ from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.watchers.intake import CursorStep, Note, RefusedChange, WatcherIntake
 from assetflow.errors import LedgerLocked, StatementRefused
 from assetflow.evaluator import health
-from assetflow.watching.recorder import Recorder
+from assetflow.watching.watching import Recorder
 
 
 class Ledger:

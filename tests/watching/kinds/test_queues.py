@@ -15,8 +15,8 @@ from redis.asyncio import Redis
 
 from assetflow.watchers import MessageQueueTrigger
 from assetflow.watching.kinds.sqs import open_sqs
-from assetflow.watching.ports import plans_of
 from assetflow.watching.sources import Sources
+from assetflow.watching.watching import plans_of
 from tests.environment.waiting import until_async
 from tests.watching.brokers import SECONDS_HIDDEN, SQS, KafkaCluster, SqsServer
 from tests.watching.outside import NO_ID, ORDERS, RABBIT, REDIS, Direct, no_block, now, updates, watch, watching
