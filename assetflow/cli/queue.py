@@ -19,9 +19,9 @@ from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.queues import QueuedEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import decisions
+from assetflow.operations.decisions import remove_queued
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_decision, select
-from assetflow.operations.queue import remove_queued
 
 _OPTIONS = {"consumer": "consumer, --asset or --event", "key": "--key", "why": "--why"}
 

@@ -14,7 +14,6 @@ from assetflow.core.values.words import IdStart
 from assetflow.errors import UnknownAsset, UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, EventFilter
-from assetflow.operations.decisions import decision_with
 
 _COMPARED = 100
 _LISTED = 5
@@ -153,6 +152,20 @@ def find_decision(reader: Reader, decision: UUID | int | IdStart) -> DecisionRec
         if newest and newest[0].number == decision:
             return newest[0]
     return decision_with(reader, _only_one("decision", decision, reader.decisions.beginning))
+
+
+def decision_with(reader: Reader, decision: UUID) -> DecisionRecord:
+    """Return the decision with this id.
+
+    Raises:
+        UnknownEvent: no decision has it; `where` is `decision`.
+    """
+    record = reader.decisions.get(decision)
+    if record is None:
+        raise UnknownEvent(
+            f"there is no decision {decision}", where="decision", fix="`assetflow decisions ls` lists the decisions"
+        )
+    return record
 
 
 def near_assets(reader: Reader, text: str) -> list[str]:

@@ -10,8 +10,7 @@ from typing import Literal, cast
 from assetflow.core.values.addresses import PrefectBlock, with_variables
 from assetflow.core.values.other_triggers import WebhookTrigger
 from assetflow.core.watchers.intake import Watched
-from assetflow.core.watchers.messages import Message, intake_of
-from assetflow.core.watchers.signatures import check_signature, message_id
+from assetflow.core.watchers.messages import Message, check_signature, intake_of, message_id
 from assetflow.errors import LedgerForeign, UnknownWatcher, WatchingFailed
 from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.installation import Installation

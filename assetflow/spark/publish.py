@@ -26,12 +26,20 @@ from assetflow.core.values.versions import check_data_version
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, PublishFailed
 from assetflow.spark.append import AttemptId, carry_over, current_attempt, mark_files
-from assetflow.spark.causes import reason_of
-from assetflow.spark.key_column import check_columns, folders_by_key, rows_by_key, with_key
 from assetflow.spark.layout import DatasetLayout, Staging, flushed_meanwhile, schema_of, sync_tree
 from assetflow.spark.measure import TABLE, folder_version, measure_folder, observe_rows, parquet_rows, table_version
-from assetflow.spark.partitioned import KEY_COLUMN, PartitionedLayout, directory_of, refuse_partitions
+from assetflow.spark.partitioned import (
+    KEY_COLUMN,
+    PartitionedLayout,
+    check_columns,
+    directory_of,
+    folders_by_key,
+    refuse_partitions,
+    rows_by_key,
+    with_key,
+)
 from assetflow.spark.schemas import SchemaStore, united, with_all_columns
+from assetflow.spark.watch import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

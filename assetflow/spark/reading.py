@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 from assetflow.authoring.past_events.reading import keys_of_run
 from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError, InvalidCall, ReadFailed, UnknownAsset
-from assetflow.spark.causes import reason_of
-from assetflow.spark.key_column import with_text_keys
 from assetflow.spark.layout import DatasetLayout, schema_of
-from assetflow.spark.partitioned import KEY_COLUMN, VERSION_COLUMN, PartitionedLayout
+from assetflow.spark.partitioned import KEY_COLUMN, VERSION_COLUMN, PartitionedLayout, with_text_keys
 from assetflow.spark.publish import asset_path
 from assetflow.spark.schemas import SchemaStore, united, with_all_columns
 from assetflow.spark.session import get_session
+from assetflow.spark.watch import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

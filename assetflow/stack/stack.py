@@ -31,8 +31,7 @@ from assetflow.stack import deploying, prefect_server
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.process import StackProcess
-from assetflow.stack.project import Json, Project, read_project
-from assetflow.stack.sources import source_files
+from assetflow.stack.project import Json, Project, read_project, source_files
 
 SERVER_SECONDS = 120.0
 KNOWN_SECONDS = "150"

@@ -28,9 +28,8 @@ from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations.installation import Installation
 from assetflow.operations.planning import retry
-from assetflow.testing.background import Allowance, BackgroundEvaluator, Calls
+from assetflow.testing.background import Allowance, AnyFlow, BackgroundEvaluator, Calls, StartedRuns, finished
 from assetflow.testing.outside import Outside
-from assetflow.testing.started_runs import AnyFlow, StartedRuns, finished
 
 SECONDS_TO_SETTLE = 30.0
 

@@ -15,7 +15,7 @@ from assetflow.errors import AssetflowError
 from assetflow.ledger.read.explanations import READ_FIRST, decision_explanation, event_explanation
 from assetflow.ledger.records import DecisionRecord, EventFilter
 from assetflow.operations import decisions
-from assetflow.operations.decisions import decision_with
+from assetflow.operations.lookup import decision_with
 from assetflow.prefect_io.flow_runs import MOST
 from assetflow.prefect_io.open_runs import with_run_now
 from assetflow.web.forms import TheForm, in_words

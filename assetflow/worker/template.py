@@ -19,11 +19,10 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assetflow.worker.alone import why_not_fork, why_not_serve
 from assetflow.worker.child import Job, become, read_job
 from assetflow.worker.client import BEGIN, FORKED
+from assetflow.worker.may_fork import Renewal, why_not_fork, why_not_serve
 from assetflow.worker.preload import differs, read_sources, set_up
-from assetflow.worker.renewal import Renewal
 
 SECONDS_TO_READ = 5.0
 _PAUSE = 0.2

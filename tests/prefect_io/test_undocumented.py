@@ -30,7 +30,7 @@ GONE = """
     from assetflow import Asset, flow
     from assetflow.prefect_io import internals
     from assetflow.stack import deploying, project
-    import assetflow.testing.started_runs
+    import assetflow.testing.background
     @flow(schedule=Asset("s3://shop/orders"))
     def report(): ...
     print(report.name)

@@ -16,9 +16,8 @@ from pyspark.sql import functions as F  # noqa: N812 (Spark's name for it)
 
 from assetflow.core.values.assets import Asset
 from assetflow.spark.connect import LocalServer
-from assetflow.spark.life import lives
 from assetflow.spark.publish import publish
-from assetflow.spark.session import get_session
+from assetflow.spark.session import get_session, lives
 from assetflow.spark.watch import is_remote, tagged
 
 lake = Path(sys.argv[1])
@@ -40,7 +39,7 @@ def divided(spark: Any) -> Any:
 
 def stop_everything(spark: Any) -> str:
     """Do in a task what scripts do at their end, and then fail."""
-    with patch("assetflow.spark.life.is_task_running", lambda: True), tagged(spark, "task"):
+    with patch("assetflow.spark.session.is_task_running", lambda: True), tagged(spark, "task"):
         try:
             raise ValueError("order 17 has no customer")
         finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.spark.causes import reason_of
+from assetflow.spark.watch import reason_of
 
 
 @pytest.mark.parametrize(

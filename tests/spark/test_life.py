@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from assetflow.errors import SparkUnreachable
-from assetflow.spark import life
-from assetflow.spark.causes import reason_of
+from assetflow.spark import session
 from assetflow.spark.connect import stop_recorded_server
+from assetflow.spark.watch import reason_of
 
 
 @pytest.mark.long
@@ -37,10 +37,10 @@ def test_errors_stops_and_the_end_of_spark(child: Callable[..., Any], tmp_path: 
 
 
 def test_a_jvm_that_hangs_is_an_error_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "in_time", lambda *_: life.NO_ANSWER)
-    monkeypatch.setattr(life, "is_remote", lambda: False)
+    monkeypatch.setattr(session, "in_time", lambda *_: session.NO_ANSWER)
+    monkeypatch.setattr(session, "is_remote", lambda: False)
     with pytest.raises(SparkUnreachable, match="has not answered within 5 seconds"):
-        life.lives(SimpleNamespace())  # pyright: ignore[reportArgumentType]
+        session.lives(SimpleNamespace())  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from assetflow.testing.started_runs import StartedRun, circle_to
+from assetflow.testing.background import StartedRun, circle_to
 
 
 def runs(*made: tuple[str, list[int]]) -> dict[UUID, StartedRun]:

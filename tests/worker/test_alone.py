@@ -77,7 +77,7 @@ UNFIT = {
 }
 ASKS = """
 import sys
-from assetflow.worker.alone import why_not_fork, why_not_serve
+from assetflow.worker.may_fork import why_not_fork, why_not_serve
 exec(sys.argv[1])
 print(why_not_serve(), flush=True)
 try:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.worker import keeper, renewal
+from assetflow.worker import keeper, may_fork
 from assetflow.worker.keeper import TemplateKeeper, TemplateProcess
-from assetflow.worker.renewal import Renewal
+from assetflow.worker.may_fork import Renewal
 from tests.environment.waiting import SECONDS, until
 
 
@@ -70,7 +70,7 @@ def test_a_file_from_the_future_is_not_imported_over_and_over(module: Path) -> N
 
 def test_a_template_that_has_grown_is_out_of_date(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 1000
-    monkeypatch.setattr(renewal, "_resident", lambda: size)
+    monkeypatch.setattr(may_fork, "_resident", lambda: size)
     current = Renewal()
     current.note_imports()
     size += 64 * 1024**2 - 1

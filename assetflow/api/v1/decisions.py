@@ -15,8 +15,7 @@ from assetflow.errors import places
 from assetflow.ledger.read.explanations import decision_explanation, run_explanation
 from assetflow.ledger.records import DecisionRecord, DecisionStatus
 from assetflow.operations import decisions
-from assetflow.operations.decisions import decision_with
-from assetflow.operations.lookup import find_consumer
+from assetflow.operations.lookup import decision_with, find_consumer
 
 router = APIRouter(tags=["decisions"], route_class=EtagRoute)
 

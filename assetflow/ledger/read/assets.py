@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, func, literal, or_, select, union_all
 
 from assetflow.core.shapes import TextOrNull, shape
-from assetflow.ledger.read.topic import Topic
+from assetflow.ledger.read import Topic
 from assetflow.ledger.records import Activity, AssetRecord, Order, RedactedExtra
 from assetflow.ledger.sql.functions import begins_with, in_values
 from assetflow.ledger.sql.tables import (

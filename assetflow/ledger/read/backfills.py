@@ -15,8 +15,8 @@ from assetflow.core.freshness.reads import all_keys
 from assetflow.core.freshness.records import Backfill, BackfillItem, StepState
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.consumers import Consumer
+from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.read.states import States
-from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_TARGET
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import BACKFILL_ITEMS, BACKFILLS

@@ -19,8 +19,8 @@ from assetflow.core.shapes import shape
 from assetflow.core.values.conditions import AssetAll, Leaf, Token
 from assetflow.core.values.words import count
 from assetflow.core.wire.deployments import RefusedDeployment
+from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
-from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.records import (
     ConsumerFilter,
     ConsumerOrder,

@@ -15,8 +15,8 @@ from assetflow.core.freshness.records import Asked
 from assetflow.core.rules.runs import FAILED
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.words import IdStart
+from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.read.queues import EventSample, sample
-from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, KeyDecisions
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.functions import in_values

@@ -16,8 +16,8 @@ from sqlalchemy import ColumnElement, and_, exists, func, or_, select
 from assetflow.core.values.events import AssetEvent, Pin, Recording, SourceFlowRun
 from assetflow.core.values.words import IdStart
 from assetflow.core.wire.events import origin_from_json
+from assetflow.ledger.read import Topic, newest_first
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.read.topic import Topic, newest_first
 from assetflow.ledger.records import EventFilter, Order, ReceiptRecord, RefusedRecord
 from assetflow.ledger.sql.functions import begins_with, in_values, text_at
 from assetflow.ledger.sql.rows import (

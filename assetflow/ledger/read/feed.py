@@ -9,9 +9,9 @@ from sqlalchemy import Connection, func, select
 
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent
+from assetflow.ledger.read import Topic
 from assetflow.ledger.read.consumers import missed_after
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row, events_of
-from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.records import DecisionRecord, MissedDeadlineRecord
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row

@@ -27,9 +27,9 @@ from assetflow.core.rules.state import State
 from assetflow.core.shapes import shape
 from assetflow.core.wire.events import origin_from_json
 from assetflow.ledger.lease import evaluators
+from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import States
-from assetflow.ledger.read.topic import Topic, given, newest_first
 from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION, KEPT_RUN, POLICY, POLICY_CHANGE
 from assetflow.ledger.sql.rows import ITEM_UPDATES, POLICY_CHANGES, POLICY_RECORDS
 from assetflow.ledger.sql.tables import CONSUMER, CURSOR, DECISION, EVENT

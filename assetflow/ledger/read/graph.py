@@ -13,8 +13,8 @@ from assetflow.core.graph.layout import WholeGraph
 from assetflow.core.graph.lineage import Edge, Node, edge_of
 from assetflow.core.rules.runs import FAILED
 from assetflow.core.values.conditions import Token
+from assetflow.ledger.read import Topic
 from assetflow.ledger.read.assets import HIDDEN, READABLE_NAME
-from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.records import DeclaredEdge
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.functions import in_values

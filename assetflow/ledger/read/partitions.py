@@ -17,7 +17,7 @@ from assetflow.core.rules.runs import FAILED
 from assetflow.core.shapes import called, shape
 from assetflow.core.values.conditions import Token
 from assetflow.ledger.fold.source import LedgerSource
-from assetflow.ledger.read.topic import Topic
+from assetflow.ledger.read import Topic
 from assetflow.ledger.records import AssetRecord
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, CONSUMER_TOKEN, DECISION, EVENT, NO_KEY, PENDING

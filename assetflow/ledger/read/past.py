@@ -23,9 +23,9 @@ from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
+from assetflow.ledger.read import Topic
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import QueueSource
-from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row
 from assetflow.ledger.sql.tables import DECISION, EVENT, RECEIPT

@@ -18,7 +18,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, FromClause, and_, bindparam, exists, func, literal_column, not_, or_, select
 
 from assetflow.core.freshness.state.source import REMEMBERED
-from assetflow.ledger.read.topic import Topic
+from assetflow.ledger.read import Topic
 from assetflow.ledger.sql.freshness_tables import BACKFILL, KEPT_RUN, POLICY_CHANGE, TARGET
 from assetflow.ledger.sql.functions import UtcTime, in_values
 from assetflow.ledger.sql.rows import QUEUED

@@ -17,8 +17,8 @@ from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state import State
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
+from assetflow.ledger.read import Topic, given
 from assetflow.ledger.read.states import QueueSource
-from assetflow.ledger.read.topic import Topic, given
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, NO_KEY, PENDING, RECEIPT

@@ -19,7 +19,7 @@ from assetflow.core.wire.deployments import NOTES, RefusedDeployment
 from assetflow.errors import LedgerMissing
 from assetflow.ledger import lease, schema
 from assetflow.ledger.lease import Evaluators, Lease, read_lease
-from assetflow.ledger.read.topic import Topic
+from assetflow.ledger.read import Topic
 from assetflow.ledger.records import LedgerCounts
 from assetflow.ledger.sql.engine import default_place, ledger_url, open_engine, place_of
 from assetflow.ledger.sql.failures import explained

@@ -14,7 +14,7 @@ from assetflow.core.values.watchers import stored_trigger
 from assetflow.core.watchers.intake import Note
 from assetflow.core.wire.conditions import node_from_json
 from assetflow.ledger.lease import Role, clock, is_held, read_lease
-from assetflow.ledger.read.topic import Topic
+from assetflow.ledger.read import Topic
 from assetflow.ledger.records import NO_WATCHERS, WatcherRecord, WatchingStatus
 from assetflow.ledger.sql.functions import text_at
 from assetflow.ledger.sql.tables import NOTED_MESSAGE, WATCHED_ASSET, WATCHER, WATCHER_ITEM
