@@ -14,13 +14,13 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any, cast
 
 from prefect import Flow, Task
+from prefect.tasks import TaskOptions
 
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet, distinct
 from assetflow.core.values.conditions import ConditionLike, Token
 from assetflow.core.values.keeping import Output
 from assetflow.core.values.versions import check_code_version
 from assetflow.prefect_io.internals import flow_run_contexts
-from assetflow.prefect_io.options import PrefectTaskOptions
 
 _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _FREE = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
@@ -124,7 +124,7 @@ def _closure(fn: FunctionType) -> dict[str, object]:
     return found
 
 
-class TaskKeywords(PrefectTaskOptions, total=False):
+class TaskKeywords(TaskOptions, total=False):
     """The options of Prefect's `task`, and the version of the task's code."""
 
     code_version: str | None

@@ -22,6 +22,7 @@ from assetflow.authoring.schedule_options import (
     DeadlineValue,
     FlowKeywords,
     FlowSchedule,
+    PrefectFlowOptions,
     TimingOptions,
     change_timing,
     read_deadline,
@@ -39,7 +40,6 @@ from assetflow.core.values.timing import Intake, OnDeadline
 from assetflow.core.wire.declarations import FlowDeclaration, declaration_to_text
 from assetflow.errors import AssetflowError, AssetflowWarning, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER, KEY_PARAMETER, SCHEMA_EXTENSION
-from assetflow.prefect_io.options import PrefectFlowOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")

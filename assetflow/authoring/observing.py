@@ -18,13 +18,13 @@ from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.origin import current_origin
 from assetflow.authoring.recording import deliver_observation
 from assetflow.authoring.remote import RemoteApi
+from assetflow.authoring.schedule_options import PrefectFlowOptions
 from assetflow.core.time.timetables import Timetable
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import ConditionLike
 from assetflow.core.values.posted_events import Versions, observation, read_versions
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.errors import ApiNotAllowed, ApiUnreachable, InvalidFlow, InvalidSchedule
-from assetflow.prefect_io.options import PrefectFlowOptions
 from assetflow.settings import get_settings
 
 

@@ -1,10 +1,11 @@
-"""The options of `@flow` that say when and how much a run takes: intake and deadline. Contract 9.8 to 9.12."""
+"""The options of `@flow`: as types; and those that say when and how much a run takes. Contract 9.8 to 9.12."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import TypedDict, cast
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from prefect.schedules import Schedule as PrefectSchedule
 
@@ -14,13 +15,46 @@ from assetflow.core.values.schedule_values import ScheduleValue, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.values.timing import Deadline, Intake, OnDeadline, make_deadline
 from assetflow.errors import InvalidTimetable, not_a
-from assetflow.prefect_io.options import PrefectFlowOptions, UnnamedFlowOptions
+
+if TYPE_CHECKING:
+    from prefect.flows import FlowStateHook
+    from prefect.results import ResultSerializer, ResultStorage
+    from prefect.task_runners import TaskRunner
 
 # What `deadline=` takes.
 DeadlineValue = timedelta | str | Timetable | None
 
 _INTAKE = ("debounce", "max_wait", "min_events", "max_events", "cooldown")
 _DEADLINE = ("deadline", "on_deadline")
+
+
+class UnnamedFlowOptions(TypedDict, total=False):
+    """The options of Prefect's `flow`, except the name."""
+
+    version: str | None
+    flow_run_name: Callable[[], str] | str | None
+    retries: int | None
+    retry_delay_seconds: float | None
+    task_runner: TaskRunner[Any] | None
+    description: str | None
+    timeout_seconds: float | None
+    validate_parameters: bool
+    persist_result: bool | None
+    result_storage: ResultStorage | None
+    result_serializer: ResultSerializer | None
+    cache_result_in_memory: bool
+    log_prints: bool | None
+    on_completion: list[FlowStateHook[..., Any]] | None
+    on_failure: list[FlowStateHook[..., Any]] | None
+    on_cancellation: list[FlowStateHook[..., Any]] | None
+    on_crashed: list[FlowStateHook[..., Any]] | None
+    on_running: list[FlowStateHook[..., Any]] | None
+
+
+class PrefectFlowOptions(UnnamedFlowOptions, total=False):
+    """The options of Prefect's `flow`."""
+
+    name: str | None
 
 
 class TimingOptions(TypedDict, total=False):

@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 import prefect
 from prefect import Task
+from prefect.tasks import TaskOptions
 
 from assetflow.authoring.attempts import DECLARATION, TaskDeclaration, task_function
 from assetflow.authoring.discovery import read_code_version
@@ -16,7 +17,6 @@ from assetflow.authoring.result_types import OutletTaskDecorator
 from assetflow.core.values.assets import Outlet
 from assetflow.errors import InvalidFlow
 from assetflow.prefect_io.internals import task_key_of
-from assetflow.prefect_io.options import PrefectTaskOptions
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -55,7 +55,7 @@ class AssetTask(Task[P, R]):
         inlets: OutletValues | None = None,
         outlets: OutletValues | None = None,
         code_version: str | None = None,
-        **options: Unpack[PrefectTaskOptions],
+        **options: Unpack[TaskOptions],
     ) -> AssetTask[P, R]:
         """Return a copy of the task with other options.
 
@@ -92,11 +92,11 @@ def task(
     outlets: OutletValues,
     inlets: OutletValues = (),
     code_version: str | None = None,
-    **options: Unpack[PrefectTaskOptions],
+    **options: Unpack[TaskOptions],
 ) -> OutletTaskDecorator: ...
 @overload
 def task(
-    *, inlets: OutletValues = (), code_version: str | None = None, **options: Unpack[PrefectTaskOptions]
+    *, inlets: OutletValues = (), code_version: str | None = None, **options: Unpack[TaskOptions]
 ) -> Callable[[Callable[P, R]], AssetTask[P, R]]: ...
 def task(
     fn: Callable[..., Any] | None = None,
@@ -105,7 +105,7 @@ def task(
     inlets: OutletValues = (),
     outlets: OutletValues = (),
     code_version: str | None = None,
-    **options: Unpack[PrefectTaskOptions],
+    **options: Unpack[TaskOptions],
 ) -> Any:
     """Turn a function into a Prefect task that names the assets it updates and reads.
 

@@ -15,7 +15,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Decision
 from assetflow.crash_points import reach
-from assetflow.errors import InvalidCall, LedgerForeign, UnknownBackfill
+from assetflow.errors import InvalidCall, UnknownBackfill
 from assetflow.ledger.lease import Evaluators
 from assetflow.ledger.read.backfills import BackfillRecord, Planned
 from assetflow.ledger.read.explanations import names_of
@@ -129,6 +129,7 @@ def _has_ended(state: KeyDecisions | None, attempt: int) -> bool:
 
 
 CONCURRENCY = 4
+_NOT_HERE = ("nothing would run", "Begin the backfill on the machine of that ledger")
 
 # The numbers that a database can store are smaller.
 _TOO_LARGE = 2**63
@@ -193,7 +194,7 @@ def begin(
     Raises:
         LedgerForeign: another ledger decides, so that nothing would run here.
     """
-    _check_decides(at)
+    at.check_decides(*_NOT_HERE)
     now = at.now()
     given = Backfill(0, now, wanted.uri, wanted.down, concurrency, fit_text(by), fit_text(why))
     backfill, decisions = at.ledger.writer.backfills.begin(given, planned, now)
@@ -255,17 +256,8 @@ def _keys(reader: Reader, wanted: BackfillWanted) -> Sequence[str] | None:
 
 def _change(at: Installation, number: int, change: Callable[[int, datetime], Sequence[Decision]]) -> BackfillRecord:
     """Change a backfill in the ledger, announce the decisions that follow, and return what became of it."""
-    _check_decides(at)
+    at.check_decides(*_NOT_HERE)
     find_backfill(at.ledger.reader, number)
     if change(number, at.now()):
         at.on_recorded()
     return find_backfill(at.ledger.reader, number)
-
-
-def _check_decides(at: Installation) -> None:
-    other = at.other_ledger()
-    if other is not None:
-        raise LedgerForeign(
-            f"this ledger no longer decides, ledger {other} has taken over; nothing would run",
-            fix="Begin the backfill on the machine of that ledger",
-        )

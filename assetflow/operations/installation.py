@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+from assetflow.errors import LedgerForeign
+
 if TYPE_CHECKING:
     from assetflow.ledger import Ledger
     from assetflow.prefect_io.rest import PrefectApi
@@ -51,6 +53,19 @@ class Installation:
     on_recorded: Callable[[], None] = _nothing
     other_ledger: Callable[[], str | None] = _nobody
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+    def check_decides(self, otherwise: str, fix: str) -> None:
+        """Check that no other ledger decides for this Prefect.
+
+        Parameters:
+            otherwise: what would be wrong then, for the message: "nothing would run".
+
+        Raises:
+            LedgerForeign: another ledger decides.
+        """
+        other = self.other_ledger()
+        if other is not None:
+            raise LedgerForeign(f"this ledger no longer decides, ledger {other} has taken over; {otherwise}", fix=fix)
 
     @property
     def is_late(self) -> bool:

@@ -15,7 +15,7 @@ from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.shapes import called, shape
 from assetflow.core.values.consumers import Consumer, DecisionMade
 from assetflow.core.values.words import at as told
-from assetflow.errors import Conflict, InvalidCall, LedgerForeign
+from assetflow.errors import Conflict, InvalidCall
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations.installation import Installation
@@ -56,12 +56,7 @@ async def retry(
         LedgerForeign: another ledger decides.
         PrefectUnreachable, PrefectRefused
     """
-    other = at.other_ledger()
-    if other is not None:
-        raise LedgerForeign(
-            f"this ledger no longer decides, ledger {other} has taken over; nothing would run",
-            fix="Retry on the machine of that ledger",
-        )
+    at.check_decides("nothing would run", "Retry on the machine of that ledger")
     if record.consumer.schedule.keeping is None:
         return await _retry_runs(at, record, key, None if all_failed else 1)
     if all_failed:

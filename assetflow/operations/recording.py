@@ -12,7 +12,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision, DecisionMade
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.posted_events import Versions, event_by_hand, observation
-from assetflow.errors import AssetflowError, LedgerForeign, UnknownAsset
+from assetflow.errors import AssetflowError, UnknownAsset
 from assetflow.settings import get_settings
 
 if TYPE_CHECKING:
@@ -60,12 +60,8 @@ def record_here(at: Installation, recording: Recording) -> RecordedUpdates:
     Raises:
         LedgerForeign: another ledger decides, so that the updates would start nothing here.
     """
-    other = at.other_ledger()
-    if other is not None:
-        raise LedgerForeign(
-            f"this ledger no longer decides, ledger {other} has taken over; nothing is recorded",
-            fix="Use the API of that ledger, or POST /api/v1/events here, which records in Prefect",
-        )
+    fix = "Use the API of that ledger, or POST /api/v1/events here, which records in Prefect"
+    at.check_decides("nothing is recorded", fix)
     return _into_ledger(at, recording)
 
 

@@ -11,7 +11,7 @@ from assetflow.core.values.addresses import PrefectBlock, with_variables
 from assetflow.core.values.other_triggers import WebhookTrigger
 from assetflow.core.watchers.intake import Watched
 from assetflow.core.watchers.messages import Message, check_signature, intake_of, message_id
-from assetflow.errors import LedgerForeign, UnknownWatcher, WatchingFailed
+from assetflow.errors import UnknownWatcher, WatchingFailed
 from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.installation import Installation
 
@@ -98,11 +98,7 @@ def receive(at: Installation, webhook: Webhook, number: str, body: bytes) -> Rec
     Raises:
         LedgerForeign: another ledger decides, so that the update would start nothing here.
     """
-    if (other := at.other_ledger()) is not None:
-        raise LedgerForeign(
-            f"this ledger no longer decides, ledger {other} has taken over; nothing is recorded",
-            fix="Post to the server of that ledger",
-        )
+    at.check_decides("nothing is recorded", "Post to the server of that ledger")
     record, now = webhook.record, at.now()
     watched = Watched(record.name, record.trigger, record.assets)
     name = f"webhook {record.name}"

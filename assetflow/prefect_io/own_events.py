@@ -91,8 +91,9 @@ def _related_of(told: StateChange) -> list[dict[str, str]]:
     return found + [_related(uri, "stale-input") for uri in list(stale)[:ASSETS_NAMED]]
 
 
-def _related(number: str, role: str) -> dict[str, str]:
-    return {"prefect.resource.id": number, "prefect.resource.role": role}
+def _related(number: str, role: str, name: str = "") -> dict[str, str]:
+    named = {"prefect.resource.name": name} if name else {}
+    return {"prefect.resource.id": number, "prefect.resource.role": role, **named}
 
 
 EVENTS_NAMED = 1_000
@@ -136,18 +137,13 @@ def _because(decision: Decision) -> dict[str, Any]:
 
 def _related_of_decision(decision: Decision, automation: Automation | None, flow_run: UUID) -> list[dict[str, str]]:
     related = [
-        _resource(f"prefect.flow-run.{flow_run}", "flow-run"),
-        _resource(deployment_resource_id(decision.deployment_id), "deployment"),
+        _related(f"prefect.flow-run.{flow_run}", "flow-run"),
+        _related(deployment_resource_id(decision.deployment_id), "deployment"),
     ]
     if automation is not None:
-        related.append(_resource(f"prefect.automation.{automation.id}", "automation", automation.name))
+        related.append(_related(f"prefect.automation.{automation.id}", "automation", automation.name))
     assets = {event.uri: event.asset.name for event in decision.events}
-    return related + [_resource(uri, "asset", name) for uri, name in list(assets.items())[:ASSETS_NAMED]]
-
-
-def _resource(number: str, role: str, name: str = "") -> dict[str, str]:
-    named = {"prefect.resource.name": name} if name else {}
-    return {"prefect.resource.id": number, "prefect.resource.role": role, **named}
+    return related + [_related(uri, "asset", name) for uri, name in list(assets.items())[:ASSETS_NAMED]]
 
 
 _NAMESPACE = UUID("6b2a1d0e-6e0b-5c0f-9d5b-0d3f0a9a7c11")

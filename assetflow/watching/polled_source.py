@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
+from functools import partial
 from typing import Any, Protocol, cast
 from uuid import UUID
 
@@ -16,7 +16,8 @@ from assetflow.core.watchers.files import Look, SeenFile
 from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.core.watchers.table_changes import Found, intake_of
 from assetflow.errors import WatchingFailed
-from assetflow.watching.looks import Listener
+from assetflow.watching.kinds.files import FsspecFiles
+from assetflow.watching.looks import Listener, Looks
 
 
 class Polled(Protocol):
@@ -30,13 +31,16 @@ class Polled(Protocol):
     source: str
     label: str
 
-    async def look(self, cursor: object) -> Found:
-        """Return what has changed since the cursor.
+    def look(self, cursor: Any) -> Found:
+        """Return what has changed since the cursor. It is called in a thread of its own.
 
         Parameters:
             cursor: where the last look ended; `None` for the first look of a new watcher, which finds what is there.
         """
         ...
+
+    def cancel(self) -> None:
+        """Let a look end that does not answer, if the source can do that."""
 
 
 class PolledSource:
@@ -46,8 +50,11 @@ class PolledSource:
         cursor: the cursor that the ledger has; `None` for a new watcher.
     """
 
-    def __init__(self, polled: Polled, watched: Watched, cursor: object, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, polled: Polled, looks: Looks, watched: Watched, cursor: object, now: Callable[[], datetime]
+    ) -> None:
         self._polled = polled
+        self._looks = looks
         self._watched = watched
         self._cursor = cursor
         self._now = now
@@ -82,7 +89,7 @@ class PolledSource:
         return None
 
     async def _look(self) -> Found:
-        found = await self._polled.look(self._cursor)
+        found = await self._looks.take(partial(self._polled.look, self._cursor), self._polled.cancel)
         takes_as_known = self._cursor is None and cast(Any, self._watched.trigger).start == "known"
         return replace(found, changes=()) if takes_as_known else found
 
@@ -90,31 +97,6 @@ class PolledSource:
 # How long a file on a disk has to stand still.
 SECONDS_TO_SETTLE = 1.0
 AT_ONCE = 1_000
-
-
-class Files(Protocol):
-    """A folder or a bucket.
-
-    Attributes:
-        source: where it is, without user and password.
-        is_store: True for an object store.
-    """
-
-    source: str
-    is_store: bool
-
-    async def list(self) -> dict[str, SeenFile]:
-        """Return the files now, by path.
-
-        Raises:
-            FileNotFoundError: the folder or bucket that all of them are in does not exist.
-        """
-        ...
-
-    @property
-    def folders(self) -> Set[Path]:
-        """The folders of this machine that the last list is of."""
-        ...
 
 
 class FileSource:
@@ -127,13 +109,15 @@ class FileSource:
 
     def __init__(
         self,
-        files: Files,
+        files: FsspecFiles,
+        looks: Looks,
         watched: Watched,
         known: Mapping[str, object],
         now: Callable[[], datetime],
         listener: Listener,
     ) -> None:
         self._files = files
+        self._looks = looks
         self._watched = watched
         self._known = {path: SeenFile.from_json(data) for path, data in known.items()}
         self._now = now
@@ -183,7 +167,7 @@ class FileSource:
 
     async def _list(self) -> Mapping[str, SeenFile]:
         try:
-            return await self._files.list()
+            return await self._looks.take(self._files.list)
         except FileNotFoundError as error:
             if self._takes_all:
                 # The next look, at once, fails too, and says so; when it is there, all in it is new.

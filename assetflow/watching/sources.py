@@ -26,7 +26,6 @@ from assetflow.core.values.other_triggers import ClassTrigger
 from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger, SQLTrigger
 from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, Schemes, check_stays, other_kinds
 from assetflow.core.values.watchers import UnreadableTrigger
-from assetflow.core.watchers.intake import Watched
 from assetflow.core.watchers.table_changes import CURSOR
 from assetflow.errors import InvalidWatcher, WatchingFailed
 from assetflow.evaluator.ledger_thread import LedgerThread
@@ -76,7 +75,7 @@ class Sources:
             InvalidWatcher: its address cannot be used.
         """
         trigger = plan.watched[0].trigger
-        looks = self._looks[plan.key, trigger.place]
+        looks = self._looks_of(plan)
         if isinstance(trigger, MessageQueueTrigger):
             url = await self._url(trigger.url)
             opens = _opens(check_scheme(url, Schemes(), known=KNOWN))
@@ -94,20 +93,20 @@ class Sources:
                 plan.watched[0], begun=await ledger.call(ledger.reader.watchers.begun, plan.watched[0].name)
             )
             known = await ledger.call(ledger.reader.watchers.items, watched.name)
-            files = await looks.take(partial(open_files, trigger, path, looks))
+            files = await looks.take(partial(open_files, trigger, path))
             async with listening() as listener:
-                source = FileSource(files, watched, known, self._now, listener)
+                source = FileSource(files, looks, watched, known, self._now, listener)
                 await source.first_look()
                 yield source
         elif isinstance(trigger, DeltaTableTrigger):
-            table = await looks.take(partial(DeltaLog, trigger, with_variables(trigger.uri, os.environ), looks))
-            yield await self._polled(table, plan.watched[0], ledger)
+            table = await looks.take(partial(DeltaLog, trigger, with_variables(trigger.uri, os.environ)))
+            yield await self._polled(table, plan, ledger)
         elif isinstance(trigger, IcebergTableTrigger):
-            catalog = await looks.take(partial(IcebergTable, trigger, looks))
-            yield await self._polled(catalog, plan.watched[0], ledger)
+            catalog = await looks.take(partial(IcebergTable, trigger))
+            yield await self._polled(catalog, plan, ledger)
         elif isinstance(trigger, SQLTrigger):
-            query = SQLQuery(trigger, await self._url(trigger.url), looks)
-            yield await self._polled(query, plan.watched[0], ledger)
+            query = SQLQuery(trigger, await self._url(trigger.url))
+            yield await self._polled(query, plan, ledger)
         elif isinstance(trigger, ClassTrigger):
             async with class_source(plan.watched[0], ledger, self._now) as source:
                 yield source
@@ -116,9 +115,13 @@ class Sources:
         else:
             raise InvalidWatcher(f"a trigger of the kind {trigger.kind!r} cannot be watched", fix="Update assetflow")
 
-    async def _polled(self, polled: Polled, watched: Watched, ledger: LedgerThread) -> PolledSource:
+    def _looks_of(self, plan: WatchPlan) -> Looks:
+        return self._looks[plan.key, plan.watched[0].trigger.place]
+
+    async def _polled(self, polled: Polled, plan: WatchPlan, ledger: LedgerThread) -> PolledSource:
+        (watched,) = plan.watched
         cursor = (await ledger.call(ledger.reader.watchers.items, watched.name)).get(CURSOR)
-        source = PolledSource(polled, watched, cursor, self._now)
+        source = PolledSource(polled, self._looks_of(plan), watched, cursor, self._now)
         await source.first_look()
         return source
 

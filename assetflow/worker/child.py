@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from assetflow.worker.client import BEGIN
+from assetflow.worker.client import BEGIN, read_exactly
 from assetflow.worker.preload import SettingsSources, read_sources, set_up
 
 _STREAMS = 3
@@ -85,23 +85,13 @@ def read_job(client: socket.socket) -> Job:
         for each in descriptors:
             # A program that the run starts is not the run.
             os.set_inheritable(each, False)
-        given: dict[str, Any] = json.loads(_read(client, int.from_bytes(size, "big")))
+        given: dict[str, Any] = json.loads(read_exactly(client, int.from_bytes(size, "big")))
         environment = {str(name): str(value) for name, value in given["environment"].items()}
         return Job(given["module"], environment, given["folder"], given["umask"], tuple(descriptors))
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         for each in descriptors:
             os.close(each)
         raise ValueError("not a client") from error
-
-
-def _read(client: socket.socket, size: int) -> bytes:
-    content = b""
-    while len(content) < size:
-        part = client.recv(size - len(content))
-        if not part:
-            raise ValueError("the client has gone")
-        content += part
-    return content
 
 
 def become(parent: int) -> None:

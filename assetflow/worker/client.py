@@ -130,7 +130,7 @@ def _begin(connection: socket.socket) -> int | None:
     try:
         # The child exists and waits. Once it may begin, nothing else may do its work.
         if connection.recv(1) == FORKED:
-            child = int.from_bytes(_read(connection, 4), "big")
+            child = int.from_bytes(read_exactly(connection, 4), "big")
             connection.settimeout(None)
             connection.sendall(BEGIN)
             return child
@@ -140,12 +140,13 @@ def _begin(connection: socket.socket) -> int | None:
     return None
 
 
-def _read(connection: socket.socket, size: int) -> bytes:
+def read_exactly(connection: socket.socket, size: int) -> bytes:
+    """Return so many bytes that the other end sends. Raise ConnectionError if it is gone before."""
     content = b""
     while len(content) < size:
         part = connection.recv(size - len(content))
         if not part:
-            raise ConnectionError("the template is gone")
+            raise ConnectionError("the other end is gone")
         content += part
     return content
 

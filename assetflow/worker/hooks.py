@@ -43,14 +43,7 @@ class HookProcess:
     folder: Path | None
 
     async def run_cancellation_hooks(self, flow_run: FlowRun, state: State[Any]) -> None:
-        """Call what is to be called when the run was cancelled."""
-        await self._run(flow_run, state)
-
-    async def run_crashed_hooks(self, flow_run: FlowRun, state: State[Any]) -> None:
-        """Call what is to be called when the run has crashed."""
-        await self._run(flow_run, state)
-
-    async def _run(self, flow_run: FlowRun, state: State[Any]) -> None:
+        """Call the hooks for the state of a run that was cancelled or has crashed."""
         given = {"flow_run": flow_run.model_dump(mode="json"), "state": state.model_dump(mode="json")}
         settings = get_current_settings().to_environment_variables(exclude_unset=True)
         environment = dict(os.environ) | settings | dict(self.environment)
@@ -69,6 +62,8 @@ class HookProcess:
         if done.returncode:
             logger = flow_run_logger(flow_run)
             logger.warning("The hooks of this flow run were not called: exit status %s.", done.returncode)
+
+    run_crashed_hooks = run_cancellation_hooks
 
 
 async def main() -> None:

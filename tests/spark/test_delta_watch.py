@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -31,11 +30,11 @@ def written_by_spark(spark: Any, table: Path, numbers: range, *, changes: bool =
 def changes_since(table: Path) -> Callable[[], list[Change]]:
     """Return a function that looks at the table, as its watcher does."""
     log = DeltaLog(DeltaTableTrigger(str(table), every=timedelta(seconds=1)), str(table))
-    cursor: object = asyncio.run(log.look(None)).cursor
+    cursor: object = log.look(None).cursor
 
     def look() -> list[Change]:
         nonlocal cursor
-        found = asyncio.run(log.look(cursor))
+        found = log.look(cursor)
         cursor = found.cursor
         return list(found.changes)
 

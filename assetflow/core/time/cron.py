@@ -316,11 +316,13 @@ def _explained(cron: Cron) -> str | None:
         read = CronSim(" ".join(plan.fields), datetime.min.replace(tzinfo=UTC))
     except CronSimError:
         return None
-    times = tuple(
-        timedelta(hours=hour, minutes=minute) for hour in sorted(read.hours) for minute in sorted(read.minutes)
-    )
     weekdays = {day % 7 for day in read.weekdays if isinstance(day, int)}
-    if (times, read.days, read.months, weekdays) != (plan.times, plan.days, plan.months, plan.weekdays):
+    if (_times(read.hours, read.minutes), read.days, read.months, weekdays) != (
+        plan.times,
+        plan.days,
+        plan.months,
+        plan.weekdays,
+    ):
         return None
     # With `*/2` as the day of the month and a weekday, cronsim wants both, and Prefect one of them.
     if read.day_and == plan.either:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime, timedelta
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, cast
 from zoneinfo import ZoneInfo
 
 from assetflow.core.json_data import check_key
@@ -53,6 +53,7 @@ class Timetable(ABC):
         InvalidTimetable: `catchup` is something else.
     """
 
+    kind: ClassVar[str]
     catchup: MissedTimes | bool = "all"
 
     def __post_init__(self) -> None:
@@ -73,14 +74,10 @@ class Timetable(ABC):
     def describe(self) -> str:
         """Return the timetable in words: "at 00:00 every day (Europe/Berlin)"."""
 
-    @abstractmethod
     def as_json(self) -> dict[str, object]:
         """Return plain JSON values with a `kind`, which `timetable_from_json` reads back."""
-
-    @property
-    def catchup_json(self) -> dict[str, object]:
-        """The part of `as_json` about missed times; empty if all of them have a run."""
-        return {} if self.catchup == "all" else {"catchup": self.catchup}
+        options = {each.name: getattr(self, each.name) for each in fields(self) if each.init and each.name != "catchup"}
+        return {"kind": self.kind, **options, **({} if self.catchup == "all" else {"catchup": self.catchup})}
 
     def ticks_between(self, after: datetime, until: datetime) -> Iterator[Tick]:
         """Return the times after `after`, up to and including `until`, one by one."""
@@ -92,7 +89,32 @@ class Timetable(ABC):
 
 
 @dataclass(frozen=True)
-class CronTriggerTimetable(Timetable):
+class _CronTimetable(Timetable):
+    """A timetable with the times of a cron expression."""
+
+    cron: str
+    timezone: str = "UTC"
+    _clock: Cron = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "_clock", Cron(self.cron, self.timezone))
+
+    def next_after(self, moment: datetime) -> Tick | None:
+        return self._tick(self._clock.next_after(moment))
+
+    def previous_before(self, moment: datetime) -> Tick | None:
+        return self._tick(self._clock.previous_before(moment))
+
+    def describe(self) -> str:
+        return cron_in_words(self._clock)
+
+    def _tick(self, time: datetime) -> Tick:
+        return Tick(time)
+
+
+@dataclass(frozen=True)
+class CronTriggerTimetable(_CronTimetable):
     """The times of a cron expression, on the wall clock of its time zone.
 
     >>> from assetflow.timetables import CronTriggerTimetable
@@ -110,29 +132,11 @@ class CronTriggerTimetable(Timetable):
         InvalidTimetable: the expression cannot be read or has no times, or the time zone is unknown.
     """
 
-    cron: str
-    timezone: str = "UTC"
-    _clock: Cron = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "_clock", Cron(self.cron, self.timezone))
-
-    def next_after(self, moment: datetime) -> Tick | None:
-        return Tick(self._clock.next_after(moment))
-
-    def previous_before(self, moment: datetime) -> Tick | None:
-        return Tick(self._clock.previous_before(moment))
-
-    def describe(self) -> str:
-        return cron_in_words(self._clock)
-
-    def as_json(self) -> dict[str, object]:
-        return {"kind": "cron", "cron": self.cron, "timezone": self.timezone, **self.catchup_json}
+    kind = "cron"
 
 
 @dataclass(frozen=True)
-class CronPartitionTimetable(Timetable):
+class CronPartitionTimetable(_CronTimetable):
     """The times of a cron expression, where each run has its time as partition key.
 
     >>> from datetime import UTC, datetime
@@ -155,15 +159,12 @@ class CronPartitionTimetable(Timetable):
             keys that are blank or longer than 250 characters.
     """
 
-    cron: str
-    timezone: str = "UTC"
+    kind = "cron_partition"
     run_offset: int = 0
     key_format: str = DEFAULT_KEY_FORMAT
-    _clock: Cron = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "_clock", Cron(self.cron, self.timezone))
         offset = cast(object, self.run_offset)
         if not isinstance(offset, int) or isinstance(offset, bool):
             raise InvalidTimetable(
@@ -178,12 +179,6 @@ class CronPartitionTimetable(Timetable):
                 rule="2.5",
             ) from cause
 
-    def next_after(self, moment: datetime) -> Tick | None:
-        return self._tick(self._clock.next_after(moment))
-
-    def previous_before(self, moment: datetime) -> Tick | None:
-        return self._tick(self._clock.previous_before(moment))
-
     def key_of(self, time: datetime) -> str:
         """Return the partition key of the run at this time of the cron."""
         moved = as_utc(time)
@@ -194,17 +189,7 @@ class CronPartitionTimetable(Timetable):
 
     def describe(self) -> str:
         offset = "" if self.run_offset == 0 else f" moved by {self.run_offset:+} ticks"
-        return f"{cron_in_words(self._clock)}, with the time{offset} as partition key"
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "kind": "cron_partition",
-            "cron": self.cron,
-            "timezone": self.timezone,
-            "run_offset": self.run_offset,
-            "key_format": self.key_format,
-            **self.catchup_json,
-        }
+        return f"{super().describe()}, with the time{offset} as partition key"
 
     def _tick(self, time: datetime) -> Tick:
         return Tick(time, self.key_of(time))
@@ -231,6 +216,7 @@ class DeltaTriggerTimetable(Timetable):
         InvalidTimetable: the interval is below one second, or `start` has no time zone.
     """
 
+    kind = "delta"
     delta: timedelta
     start: datetime | None = None
 
@@ -262,7 +248,8 @@ class DeltaTriggerTimetable(Timetable):
 
     def as_json(self) -> dict[str, object]:
         start = None if self.start is None else self.start.isoformat()
-        return {"kind": "delta", "seconds": self.delta.total_seconds(), "start": start, **self.catchup_json}
+        known = super().as_json() | {"delta": self.delta.total_seconds(), "start": start}
+        return {"seconds" if name == "delta" else name: value for name, value in known.items()}
 
 
 @dataclass(frozen=True)
@@ -286,6 +273,7 @@ class RRuleTimetable(Timetable):
         InvalidTimetable: the rule cannot be read, or the time zone is unknown.
     """
 
+    kind = "rrule"
     rrule: str
     timezone: str = "UTC"
     _clock: Recurrence = field(init=False, repr=False, compare=False)
@@ -308,9 +296,6 @@ class RRuleTimetable(Timetable):
     def describe(self) -> str:
         return f"at the times of the recurrence rule {self.rrule!r} ({self.timezone})"
 
-    def as_json(self) -> dict[str, object]:
-        return {"kind": "rrule", "rrule": self.rrule, "timezone": self.timezone, **self.catchup_json}
-
 
 @dataclass(frozen=True)
 class PartitionedAtRuntime(Timetable):
@@ -324,6 +309,7 @@ class PartitionedAtRuntime(Timetable):
     Contract 5.7.
     """
 
+    kind = "partitioned_at_runtime"
     catchup: MissedTimes = field(default="all", init=False)
 
     def next_after(self, moment: datetime) -> Tick | None:  # noqa: ARG002
@@ -334,9 +320,6 @@ class PartitionedAtRuntime(Timetable):
 
     def describe(self) -> str:
         return "only when somebody starts it with a partition key"
-
-    def as_json(self) -> dict[str, object]:
-        return {"kind": "partitioned_at_runtime"}
 
 
 def _duration(delta: timedelta) -> str:
@@ -383,7 +366,7 @@ _KINDS: dict[str, Callable[..., Timetable]] = {
 
 def zone_of(timetable: Timetable) -> str:
     """Return the time zone on whose wall clock a timetable goes: UTC for intervals."""
-    with_zone = isinstance(timetable, CronTriggerTimetable | CronPartitionTimetable | RRuleTimetable)
+    with_zone = isinstance(timetable, _CronTimetable | RRuleTimetable)
     return timetable.timezone if with_zone else "UTC"
 
 

@@ -15,7 +15,6 @@ from assetflow.core.json_data import fit_text
 from assetflow.core.values.triggers import FileTrigger
 from assetflow.core.watchers.files import SeenFile
 from assetflow.errors import WatchingFailed
-from assetflow.watching.looks import Looks
 
 _S3 = frozenset({"s3", "s3a"})
 _STORES = _S3 | {"gs", "gcs", "az", "abfs", "abfss"}
@@ -25,14 +24,18 @@ Facts = Mapping[str, Any]
 
 
 class FsspecFiles:
-    """The files of a trigger, in whatever fsspec opens; see `Files`.
+    """The files of a trigger, in whatever fsspec opens.
 
     fsspec's own `glob` takes a folder that cannot be listed for an empty one. Its files would be gone from the cursor,
     and all of them be new when the folder can be listed again. So the folders are listed here. A link to a file is that
     file; links to folders are not followed, wherever they lead.
+
+    Attributes:
+        source: where they are, without user and password.
+        is_store: True for an object store.
     """
 
-    def __init__(self, filesystem: Any, pattern: str, label: str, looks: Looks) -> None:
+    def __init__(self, filesystem: Any, pattern: str, label: str) -> None:
         protocol = filesystem.protocol if isinstance(filesystem.protocol, str) else filesystem.protocol[0]
         self.source = f"{protocol}://"
         self.is_store = protocol in _STORES
@@ -40,25 +43,16 @@ class FsspecFiles:
         self._filesystem = filesystem
         self._pattern = pattern
         self._label = label
-        self._looks = looks
         self._folders: set[Path] = set()
         self._matches = re.compile(cast(Any, import_module("fsspec.utils")).glob_translate(pattern)).match
 
-    async def list(self) -> dict[str, SeenFile]:
-        """Return the files now, by path.
+    def list(self) -> dict[str, SeenFile]:
+        """Return the files now, by path. It is called in a thread of its own.
 
         Raises:
             WatchingFailed: they cannot be listed.
             FileNotFoundError: the folder or bucket that all of them are in does not exist.
         """
-        return await self._looks.take(self._list)
-
-    @property
-    def folders(self) -> Set[Path]:
-        """The folders of this machine that the last list is of."""
-        return frozenset(self._folders if self.source == "file://" else ())
-
-    def _list(self) -> dict[str, SeenFile]:
         self._filesystem.invalidate_cache()
         self._folders.clear()
         try:
@@ -75,6 +69,11 @@ class FsspecFiles:
                 fix="Check that the folder or bucket is there, and that the process that watches may list it",
             ) from error
         return found
+
+    @property
+    def folders(self) -> Set[Path]:
+        """The folders of this machine that the last list is of."""
+        return frozenset(self._folders if self.source == "file://" else ())
 
     def _check_bucket(self, bucket: str) -> None:
         try:
@@ -135,7 +134,7 @@ class FsspecFiles:
                 yield from self._below(facts["name"].rstrip("/"), None if depth is None else depth - 1)
 
 
-def open_files(trigger: FileTrigger, path: str, looks: Looks) -> FsspecFiles:
+def open_files(trigger: FileTrigger, path: str) -> FsspecFiles:
     """Open the files of a trigger.
 
     Parameters:
@@ -152,7 +151,7 @@ def open_files(trigger: FileTrigger, path: str, looks: Looks) -> FsspecFiles:
             where=trigger.describe(),
             fix='pip install "assetflow[files]" for folders of this machine; [s3], [gcs] or [azure] for object stores',
         ) from error
-    return FsspecFiles(filesystem, pattern, trigger.describe(), looks)
+    return FsspecFiles(filesystem, pattern, trigger.describe())
 
 
 def _seen(facts: Facts) -> SeenFile:

@@ -17,6 +17,8 @@ from assetflow.core.values.addresses import kafka_options
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.messages import Message
 from assetflow.errors import WatchingFailed
+from assetflow.watching.kinds import needing
+from assetflow.watching.message_source import BrokerQueue
 
 logger = logging.getLogger("assetflow.watching")
 
@@ -34,7 +36,7 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-class KafkaTopic:
+class KafkaTopic(BrokerQueue):
     """An open topic of Kafka; see `BrokerQueue`.
 
     Parameters:
@@ -80,10 +82,6 @@ class KafkaTopic:
         found = [self._checked(each) for each in (first, *rest)]
         self._next = {each.partition(): each.offset() + 1 for each in found}
         return [_message(each) for each in found]
-
-    async def left(self) -> Sequence[Message]:
-        """Return no messages: all have ids, and nothing is noted."""
-        return []
 
     async def acknowledge(self, refused: Collection[int]) -> None:  # noqa: ARG002  (Kafka has no dead letters)
         """Commit the offsets."""
@@ -146,13 +144,9 @@ async def open_kafka(trigger: MessageQueueTrigger, url: str) -> AsyncGenerator[K
         WatchingFailed: no server answers, or it refuses the user; there is no such topic; confluent-kafka is missing.
     """
     where = url.partition("?")[0]
-    try:
+    with needing("confluent-kafka", "kafka", where):
         library = cast(Any, import_module("confluent_kafka"))
         aio = cast(Any, import_module("confluent_kafka.aio"))
-    except ImportError as error:
-        raise WatchingFailed(
-            "confluent-kafka is not installed", where=where, fix='pip install "assetflow[kafka]"'
-        ) from error
     errors: set[int] = set()
 
     async def note(error: Any) -> None:

@@ -17,6 +17,8 @@ from assetflow.core.values.addresses import source_of_url, without_user
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.messages import Message
 from assetflow.errors import WatchingFailed
+from assetflow.watching.kinds import needing
+from assetflow.watching.message_source import BrokerQueue
 
 if TYPE_CHECKING:
     from aio_pika.abc import AbstractChannel, AbstractIncomingMessage, AbstractQueue
@@ -26,7 +28,7 @@ SECONDS_TO_CONNECT = 10.0
 SECONDS_TO_ANSWER = 30.0
 
 
-class RabbitQueue:
+class RabbitQueue(BrokerQueue):
     """An open queue of RabbitMQ; see `BrokerQueue`."""
 
     def __init__(self, channel: AbstractChannel, queue: AbstractQueue, source: str, batch: int) -> None:
@@ -120,13 +122,9 @@ async def open_rabbitmq(trigger: MessageQueueTrigger, url: str) -> AsyncGenerato
     Raises:
         WatchingFailed: the server does not answer, or refuses the user; there is no such queue; aio-pika is missing.
     """
-    try:
+    with needing("aio-pika", "rabbitmq", without_user(url)):
         import aio_pika
         from aio_pika import exceptions
-    except ImportError as error:
-        raise WatchingFailed(
-            "aio-pika is not installed", where=without_user(url), fix='pip install "assetflow[rabbitmq]"'
-        ) from error
     name = trigger.queue or ""
     where = without_user(url).partition("?")[0]
     try:

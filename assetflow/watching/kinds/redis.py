@@ -16,6 +16,8 @@ from assetflow.core.values.addresses import source_of_url, without_user
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.messages import Message
 from assetflow.errors import WatchingFailed
+from assetflow.watching.kinds import needing
+from assetflow.watching.message_source import BrokerQueue
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -29,7 +31,7 @@ SECONDS_TO_BLOCK = 5
 Entry = tuple[bytes, "dict[bytes, bytes] | None"]
 
 
-class RedisStream:
+class RedisStream(BrokerQueue):
     """An open stream of Redis, read by a consumer group; see `BrokerQueue`."""
 
     def __init__(self, redis: Redis, trigger: MessageQueueTrigger, source: str) -> None:
@@ -67,10 +69,6 @@ class RedisStream:
         streams, block = cast(Any, {self._stream: after}), max(1, int(min(seconds, SECONDS_TO_BLOCK) * 1000))
         return _entries(await self._redis.xreadgroup(self._group, CONSUMER, streams, count=count, block=block))
 
-    async def left(self) -> Sequence[Message]:
-        """Return no messages: those of a stream have ids, and nothing is noted."""
-        return []
-
     async def acknowledge(self, refused: Collection[int]) -> None:  # noqa: ARG002  (Redis has no dead letters)
         """Acknowledge the entries."""
         await self._redis.xack(self._stream, self._group, *self._ids)
@@ -82,7 +80,7 @@ class RedisStream:
         return sum(int(each.get("lag") or 0) + int(each["pending"]) for each in mine)
 
 
-class RedisList:
+class RedisList(BrokerQueue):
     """An open list of Redis; see `BrokerQueue`. Messages are taken from its right end, where LPUSH's oldest stand."""
 
     def __init__(self, redis: Redis, trigger: MessageQueueTrigger, source: str) -> None:
@@ -178,13 +176,9 @@ async def open_redis(trigger: MessageQueueTrigger, url: str) -> AsyncGenerator[R
         WatchingFailed: the server does not answer, or refuses the password; the key is of another type; redis-py is
             missing.
     """
-    try:
+    with needing("redis-py", "redis", without_user(url)):
         from redis import asyncio as redis
         from redis import exceptions
-    except ImportError as error:
-        raise WatchingFailed(
-            "redis-py is not installed", where=without_user(url), fix='pip install "assetflow[redis]"'
-        ) from error
     where, source = without_user(url), source_of_url(url, PORTS)
     timeouts = {"socket_connect_timeout": SECONDS_TO_CONNECT, "socket_timeout": 4 * SECONDS_TO_BLOCK}
     client = redis.from_url(url, protocol=2, **timeouts)

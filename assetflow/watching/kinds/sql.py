@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date, datetime, time
-from functools import partial
 from typing import Any, cast
 
 from sqlalchemy import NullPool, Row, create_engine, text
@@ -17,23 +16,22 @@ from assetflow.core.values.addresses import source_of_url
 from assetflow.core.values.table_triggers import SQLTrigger
 from assetflow.core.watchers.table_changes import Change, Found
 from assetflow.errors import WatchingFailed
-from assetflow.watching.looks import Looks
+from assetflow.watching.polled_source import Polled
 
 MOST_CHARACTERS = 10_000
 _PLAIN = (str, int, float, bool, type(None))
 
 
-class SQLQuery:
+class SQLQuery(Polled):
     """The value of a query; see `Polled`. Each look has a connection of its own, so none is left in the database.
 
     Raises:
         WatchingFailed: the address is not a database address, or its driver is not installed.
     """
 
-    def __init__(self, trigger: SQLTrigger, url: str, looks: Looks | None = None) -> None:
+    def __init__(self, trigger: SQLTrigger, url: str) -> None:
         self.source = f"{source_of_url(url, {})} {trigger.query}"
         self.label = trigger.describe()
-        self._looks = looks or Looks()
         self._query = text(trigger.query)
         self._connection: Any = None
         try:
@@ -47,20 +45,17 @@ class SQLQuery:
         except (SQLAlchemyError, TypeError) as error:
             raise WatchingFailed("SQLAlchemy does not understand the address", where=self.label) from error
 
-    async def look(self, cursor: object) -> Found:
-        """Return one change if the value is not that of the cursor."""
-        return await self._looks.take(partial(self._look, cast("Mapping[str, Any] | None", cursor)), self._cancel)
-
-    def _cancel(self) -> None:
-        """Cancel the query, as far as the driver can: psycopg and oracledb, SQLite."""
+    def cancel(self) -> None:
+        """Cancel the query, if the driver can: psycopg, oracledb and SQLite do."""
         connection = self._connection
         cancels = (getattr(connection, name, None) for name in ("cancel_safe", "cancel", "interrupt"))
         if cancel := cast("Callable[[], object] | None", next(filter(None, cancels), None)):
-            # Whatever fails here: the look that still goes on is shown.
+            # Whatever fails here: people are shown the look that does not answer.
             with suppress(Exception):
                 cancel()
 
-    def _look(self, cursor: Mapping[str, Any] | None) -> Found:
+    def look(self, cursor: Mapping[str, Any] | None) -> Found:
+        """Return one change if the value is not that of the cursor."""
         value = self._value()
         # A value that is refused must stop neither the cursor nor the update after it.
         known = fit_json(value)

@@ -18,6 +18,8 @@ from assetflow.core.values.addresses import sqs_region, without_user
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.messages import Message
 from assetflow.errors import WatchingFailed
+from assetflow.watching.kinds import needing
+from assetflow.watching.message_source import BrokerQueue
 
 # The most that SQS takes or gives in one request, and the longest that it waits for a message.
 AT_ONCE = 10
@@ -26,7 +28,7 @@ SECONDS_TO_CONNECT = 10
 LEAST_SECONDS_HIDDEN = 30
 
 
-class SqsQueue:
+class SqsQueue(BrokerQueue):
     """An open queue of SQS; see `BrokerQueue`.
 
     Parameters:
@@ -55,10 +57,6 @@ class SqsQueue:
             if not await self._receive(min(SECONDS_TO_WAIT, left)) and time.monotonic() >= end:
                 break
         return [_message(each) for each in self._received]
-
-    async def left(self) -> Sequence[Message]:
-        """Return no messages: all have ids, and nothing is noted."""
-        return []
 
     async def acknowledge(self, refused: Collection[int]) -> None:  # noqa: ARG002  (SQS counts deliveries instead)
         """Delete the messages."""
@@ -127,14 +125,10 @@ async def open_sqs(trigger: MessageQueueTrigger, url: str) -> AsyncGenerator[Sqs
     Raises:
         WatchingFailed: AWS does not answer, or refuses the credentials; there is no such queue; aiobotocore is missing.
     """
-    try:
+    with needing("aiobotocore", "sqs", without_user(url)):
         session = cast(Any, import_module("aiobotocore.session"))
         config = cast(Any, import_module("aiobotocore.config"))
         exceptions = cast(Any, import_module("botocore.exceptions"))
-    except ImportError as error:
-        raise WatchingFailed(
-            "aiobotocore is not installed", where=without_user(url), fix='pip install "assetflow[sqs]"'
-        ) from error
     region, account = sqs_region(url)
     owner = {"QueueOwnerAWSAccountId": account} if account else {}
     options = config.AioConfig(connect_timeout=SECONDS_TO_CONNECT, read_timeout=3 * SECONDS_TO_WAIT)

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
-from functools import cached_property, partial
+from functools import cached_property
 from importlib import import_module
 from typing import Any, cast
-from assetflow.core.values.addresses import without_user
-from assetflow.core.values.table_triggers import DeltaTableTrigger
-from assetflow.core.watchers.table_changes import Change, Found, existing, gap, read_commit
-from assetflow.errors import WatchingFailed
-from assetflow.watching.looks import Looks
-import os
-from collections.abc import Mapping
-from functools import partial
-from importlib import import_module
-from typing import Any, cast
-from assetflow.core.values.addresses import with_variables
-from assetflow.core.values.table_triggers import IcebergTableTrigger
-from assetflow.core.watchers.table_changes import Found, Snapshot, Table, cursor_at, first, since
-from assetflow.errors import WatchingFailed
-from assetflow.watching.looks import Looks
 
+from assetflow.core.values.addresses import with_variables, without_user
+from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger
+from assetflow.core.watchers.table_changes import (
+    Change,
+    Found,
+    Snapshot,
+    Table,
+    cursor_at,
+    existing,
+    first,
+    gap,
+    read_commit,
+    since,
+)
+from assetflow.errors import WatchingFailed
+from assetflow.watching.kinds import needing
+from assetflow.watching.polled_source import Polled
 
 # Versions that are recorded together at most.
 AT_ONCE = 100
@@ -32,22 +35,18 @@ NO_VERSION = -1
 Cursor = Mapping[str, Any]
 
 
-class DeltaLog:
+class DeltaLog(Polled):
     """The log of a Delta table; see `Polled`."""
 
-    def __init__(self, trigger: DeltaTableTrigger, uri: str, looks: Looks | None = None) -> None:
+    def __init__(self, trigger: DeltaTableTrigger, uri: str) -> None:
         self.source = f"delta {without_user(uri).rstrip('/')}"
         self.label = trigger.describe()
         self._uri = uri
-        self._looks = looks or Looks()
         self._deltalake = import_deltalake(self.label)
         self._file = cast(Any, import_module("pyarrow.fs")).FileType.File
 
-    async def look(self, cursor: object) -> Found:
+    def look(self, cursor: Cursor | None) -> Found:
         """Return the versions after that of the cursor."""
-        return await self._looks.take(partial(self._look, cast("Cursor | None", cursor)))
-
-    def _look(self, cursor: Cursor | None) -> Found:
         try:
             return self._first() if cursor is None else self._next(cursor)
         except self._deltalake.exceptions.TableNotFoundError as error:
@@ -123,26 +122,23 @@ def import_deltalake(where: str) -> Any:
     Raises:
         WatchingFailed: it is missing.
     """
-    try:
+    with needing("deltalake", "delta", where):
         for name in ("deltalake.exceptions", "deltalake.fs", "pyarrow.fs"):
             import_module(name)
-    except ImportError as error:
-        raise WatchingFailed("deltalake is not installed", where=where, fix='pip install "assetflow[delta]"') from error
     return import_module("deltalake")
 
 
-class IcebergTable:
+class IcebergTable(Polled):
     """An Iceberg table in its catalog; see `Polled`.
 
     Raises:
         WatchingFailed: pyiceberg is missing, or does not know the catalog.
     """
 
-    def __init__(self, trigger: IcebergTableTrigger, looks: Looks) -> None:
+    def __init__(self, trigger: IcebergTableTrigger) -> None:
         self.source = f"iceberg {trigger.catalog} {trigger.table}"
         self.label = trigger.describe()
         self._table = trigger.table
-        self._looks = looks
         properties = {name: with_variables(value, os.environ) for name, value in trigger.properties.items()}
         try:
             self._exceptions = cast(Any, import_module("pyiceberg.exceptions"))
@@ -156,11 +152,8 @@ class IcebergTable:
         except Exception as error:
             raise WatchingFailed(f"the catalog cannot be opened: {error}", where=self.label) from error
 
-    async def look(self, cursor: object) -> Found:
+    def look(self, cursor: Mapping[str, Any] | None) -> Found:
         """Return the snapshots after that of the cursor."""
-        return await self._looks.take(partial(self._look, cast("Mapping[str, Any] | None", cursor)))
-
-    def _look(self, cursor: Mapping[str, Any] | None) -> Found:
         try:
             table = _read(self._catalog.load_table(self._table).metadata)
         except (self._exceptions.NoSuchTableError, self._exceptions.NoSuchNamespaceError) as error:
