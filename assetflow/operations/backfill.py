@@ -189,7 +189,7 @@ def begin(
     """Begin a backfill, which the evaluator carries out, and return it.
 
     Parameters:
-        concurrency: how many of its runs go on at most at a time.
+        concurrency: how many of its runs run at most at a time.
 
     Raises:
         LedgerForeign: another ledger decides, so that nothing would run here.
@@ -205,7 +205,7 @@ def begin(
 
 
 def stop(at: Installation, number: int) -> BackfillRecord:
-    """Stop a backfill: its runs go on, and no further one starts.
+    """Stop a backfill: its runs continue, and no further one starts.
 
     Raises:
         UnknownBackfill: no backfill has this number.

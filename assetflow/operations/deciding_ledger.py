@@ -56,7 +56,7 @@ class Decider:
         self.silent: AssetflowError | None = None
 
     def other(self) -> str | None:
-        """Return the id of the other ledger, or `None` if, as far as is known, this one decides.
+        """Return the id of the other ledger, or `None` if this one decides, or nobody knows.
 
         Raises:
             LedgerError: the ledger cannot be read.
@@ -81,7 +81,7 @@ class AtHand:
     """The ledger that an update by hand goes to.
 
     Attributes:
-        decides: True if the ledger of the settings belongs to their Prefect, and decides as far as is known.
+        decides: True if the ledger of the settings belongs to their Prefect, and no other one is known to decide.
         other: the id of the ledger that has taken over from it.
         warnings: warnings for the user who records the update.
     """

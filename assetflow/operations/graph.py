@@ -25,7 +25,7 @@ class Wanted:
         focus: the node in the middle; `None` for the whole graph.
         up, down: the levels around the focus; a level is one flow.
         fold: whether groups are folded; `None`: only those of a large whole.
-        opened: the ids of boxes that are not folded, and of nodes from which the way goes on by another level.
+        opened: the ids of boxes that are not folded, and of nodes of which the next level is shown, too.
         hubs: whether the many ends of a hub are folded.
     """
 

@@ -52,7 +52,7 @@ async def retry(
     Raises:
         InvalidCall: the consumer has no such key; `where` is `key`. Or it is Eager or Lazy, and has no failed runs to
             choose from; `where` is `all_failed`.
-        Conflict: none of its runs has failed, as far as ledger and Prefect know.
+        Conflict: ledger and Prefect know no failed run of it.
         LedgerForeign: another ledger decides.
         PrefectUnreachable, PrefectRefused
     """

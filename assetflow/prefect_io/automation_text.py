@@ -69,7 +69,7 @@ def refusal_name(consumer: str) -> str:
 
 
 def refusal_description(why: str, then: str) -> str:
-    """Return why a deployment is refused, and what goes on meanwhile."""
+    """Return why a deployment is refused, and what runs meanwhile."""
     return f"Refused: {printable(why)[:DESCRIPTION_LENGTH]}. {then}"
 
 

@@ -2,7 +2,7 @@
 
 The automation has no owner: Prefect deletes and recreates the automations that a deployment owns on every deploy.
 assetflow recognizes it by the tag `assetflow:schedule` and by the deployment that it runs. It keeps name, description,
-trigger and action in step with the deployment, recreates the automation if a user deletes it, and never changes the
+trigger and action as the deployment needs them, recreates the automation if a user deletes it, and never changes the
 switch.
 """
 
@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from assetflow.core.values.conditions import AssetAny
 from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.wire.deployments import Deployed, DeployedChanges, ShownAutomation
+from assetflow.core.wire.deployments import Deployed, ShownAutomation
 from assetflow.errors import InvalidSchedule
 from assetflow.prefect_io.automation_text import (
     automation_description,
@@ -116,39 +116,11 @@ def _deployment_run_by(row: Json) -> UUID | None:
     return UUID(str(runs[0])) if runs and runs[0] is not None else None
 
 
-def in_step(shown: ShownAutomation, wanted: AutomationCore) -> bool:
-    """Return True if the automation is as wanted. Other tags and the switch belong to the user."""
-    has = shown.content
-    return (
-        not isinstance(has, Unreadable)
-        and (has.name, has.description, has.trigger) == (wanted.name, wanted.description, wanted.trigger)
-        and has.actions == wanted.actions
-        and set(wanted.tags) <= set(has.tags)
-    )
-
-
-class Automations:
-    """assetflow's automations on a Prefect server."""
+class Automations(ChangeFeed[ShownAutomation]):
+    """The automations of assetflow on a Prefect server, and their changes."""
 
     def __init__(self, api: PrefectApi) -> None:
-        self._api = api
-        self._latest = ChangeFeed(api, "/automations", to_shown, _OURS)
-
-    async def changes(self) -> DeployedChanges[ShownAutomation]:
-        """Return the changes since the last call; the first call returns everything.
-
-        Raises:
-            PrefectUnreachable, PrefectRefused: no change is lost, the next call returns it.
-        """
-        return await self._latest.changes()
-
-    async def changed_since(self, moment: datetime) -> Sequence[ShownAutomation]:
-        """Return the automations that changed after `moment`. `changes` returns them too."""
-        return await self._latest.changed_since(moment)
-
-    async def find(self, automation: UUID) -> ShownAutomation | None:
-        """Return the automation with this id, even if a user has removed assetflow's tag, or `None`."""
-        return await self._latest.find(automation)
+        super().__init__(api, "/automations", to_shown, _OURS)
 
     async def of_deployment(self, deployment_id: UUID) -> ShownAutomation | None:
         """Return the automation that shows this deployment's schedule, or `None`."""
@@ -179,9 +151,16 @@ class Automations:
             actions=[_run_of(deployment_id)],
         )
 
-    def is_in_step(self, shown: ShownAutomation, wanted: AutomationCore) -> bool:
+    @staticmethod
+    def is_in_step(shown: ShownAutomation, wanted: AutomationCore) -> bool:
         """Return True if an automation is as wanted. Other tags and the switch belong to the user."""
-        return in_step(shown, wanted)
+        has = shown.content
+        return (
+            not isinstance(has, Unreadable)
+            and (has.name, has.description, has.trigger) == (wanted.name, wanted.description, wanted.trigger)
+            and has.actions == wanted.actions
+            and set(wanted.tags) <= set(has.tags)
+        )
 
     async def create(self, deployment_id: UUID, wanted: AutomationCore, *, enabled: bool) -> ShownAutomation:
         """Create the automation of a deployment."""

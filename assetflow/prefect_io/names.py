@@ -78,7 +78,7 @@ LEDGER_VARIABLE = "assetflow_ledger"
 """The variable with the id of the ledger that decides for this Prefect."""
 
 SCHEDULE_TAG = "assetflow:schedule"
-"""Marks the automations that assetflow keeps in step with deployments."""
+"""Marks the automations with which assetflow shows the schedules of deployments."""
 
 OFF_TAG = "assetflow:off"
 """A deployment with this tag drops the schedule of its flow."""

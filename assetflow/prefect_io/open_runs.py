@@ -35,13 +35,13 @@ _RUN, _DEPLOYMENT = "prefect.flow-run.", "prefect.deployment."
 
 
 class OpenRuns:
-    """The flow runs of a Prefect server that go on."""
+    """The open flow runs of a Prefect server: those that a worker has taken and that have not ended."""
 
     def __init__(self, api: PrefectApi) -> None:
         self._api = api
 
     async def find(self, run: UUID) -> RunGoingOn | None:
-        """Return a run of a deployment if it goes on.
+        """Return a run of a deployment if it is open.
 
         Raises:
             PrefectUnreachable, PrefectRefused
@@ -59,7 +59,7 @@ class OpenRuns:
         return None if answer is None else _moment(cast(Json, answer).get("start_time"))
 
     async def all(self) -> AsyncIterator[RunGoingOn]:
-        """Yield the runs of all deployments that go on.
+        """Yield the open runs of all deployments.
 
         Raises:
             PrefectUnreachable, PrefectRefused
@@ -70,7 +70,7 @@ class OpenRuns:
                     yield found
 
     async def states(self, ended_since: datetime | None) -> AsyncIterator[Mapping[UUID, datetime]]:
-        """Yield, in parts, the time of the newest state of each run that goes on, or was retried and has to start.
+        """Yield, in parts, the time of the newest state of each run that is open, or was retried and has to start.
 
         Parameters:
             ended_since: also of those that ended since then, with a time just before their end, whose own time is that
@@ -99,7 +99,7 @@ class OpenRuns:
 def run_change(event: Json) -> RunChange | None:
     """Return the change that a Prefect event tells of; `None` for one that is no change of a flow run.
 
-    A flow run is taken, begins, ends, or goes on again.
+    A flow run is taken, begins, ends, or is retried.
     """
     resource = event.get("resource", {})
     number, state = str(resource.get("prefect.resource.id", "")), str(resource.get("prefect.state-type", ""))
@@ -117,7 +117,7 @@ def run_change(event: Json) -> RunChange | None:
 
 
 def run_end(state_type: str, name: str, at: datetime | None = None) -> RunEnd | None:
-    """Return how a run ended whose state has this type and name, or `None` if it goes on.
+    """Return how a run ended whose state has this type and name, or `None` if it has not ended.
 
     A failure to which the flow gave a name of its own is "Failed" or "Crashed".
     """
@@ -128,13 +128,13 @@ def run_end(state_type: str, name: str, at: datetime | None = None) -> RunEnd | 
 
 
 def end_in(run: Json) -> RunEnd | None:
-    """Return how a run ended that Prefect describes so, or `None` if it goes on."""
+    """Return how a run ended that Prefect describes so, or `None` if it has not ended."""
     end = run_end(str(run.get("state_type", "")), str(run.get("state_name", "")), _state_at(run))
     return None if end is None else end._replace(began=_moment(run.get("start_time")))
 
 
 def open_run(run: Json) -> RunGoingOn | None:
-    """Return a run of a deployment that Prefect describes so, if it goes on."""
+    """Return a run of a deployment that Prefect describes so, if it is open."""
     if run.get("deployment_id") is None or run.get("state_type") not in _GOING_ON:
         return None
     labels, parameters = _mapping(run.get("labels")), _mapping(run.get("parameters"))

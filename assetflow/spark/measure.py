@@ -86,7 +86,7 @@ def table_version(spark: SparkSession, target: str, kind: str, folder: str = "")
     if kind == "delta":
         (detail,) = spark.sql(f"DESCRIBE DETAIL delta.`{target}`").select("id").collect()
         (newest,) = spark.sql(f"DESCRIBE HISTORY delta.`{target}` LIMIT 1").select("version").collect()
-        # A table that is made anew begins at version 0 again.
+        # A table that was dropped and created again begins at version 0.
         return f"{detail[0]}-{newest[0]}"
     if kind == "iceberg":
         snapshots = spark.read.format(kind).load(f"{target}#snapshots")

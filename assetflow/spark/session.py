@@ -322,7 +322,7 @@ def _ask_server(session: Any) -> None:
     request = client._config_request_with_metadata()
     request.operation.get_option.keys.append("spark.master")
     # PySpark's own call would try again for minutes. The request has the id of the server's session, so that a server
-    # that was started anew refuses it.
+    # that was started again refuses it.
     client._stub.Config(request, metadata=client._builder.metadata(), timeout=2 * _SECONDS_TO_ANSWER)
 
 

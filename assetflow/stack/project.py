@@ -52,7 +52,7 @@ class Deployment:
 
 @dataclass(frozen=True)
 class Project:
-    """A folder with `prefect.yaml`, as far as it can be checked without running any of its code."""
+    """A folder with `prefect.yaml`, checked without running any of its code."""
 
     folder: Path
     deployments: tuple[Deployment, ...]

@@ -122,8 +122,8 @@ class Stack:
             if self.server.exit_code is None:
                 raise
             choose_port(self.environment.port)
-            anew = f"to start from nothing, without its history, delete {self.environment.home}"
-            raise StackFailed(error.message, fix=f"{error.fix}; {anew}", output=error.output) from error
+            empty = f"to start from nothing, without its history, delete {self.environment.home}"
+            raise StackFailed(error.message, fix=f"{error.fix}; {empty}", output=error.output) from error
 
     def _start_spark(self) -> None:
         """Start Spark's server. Without Java, print a warning, and let the flows run that do not need Spark."""
@@ -283,7 +283,7 @@ class Stack:
         return isinstance(said, dict) and cast(Json, said).get("home") == self.environment.variables["PREFECT_HOME"]
 
     def _run(self, argv: list[str], name: str, what: str) -> None:
-        """Run a command of the stack to its end. It may take as long as it goes on writing to its log.
+        """Run a command of the stack to its end. It may take long, if it keeps writing to its log.
 
         Raises:
             StackFailed: it failed, or wrote nothing for `SILENT_SECONDS`; the error has the end of its log.

@@ -58,7 +58,7 @@ class QueueSuite(ABC):
         first = asyncio.run(self._take(1, acknowledge=False))
         again = asyncio.run(self._take(len(BODIES), acknowledge=True))
         assert sorted(self.content_of(each) for each in again) == sorted(BODIES)
-        # A message without an id has to be told by the flag and its content.
+        # A message without an id is known by the flag and its content.
         assert {each.id for each in first} <= {each.id for each in again}
         flagged = sum(each.redelivered for each in again if each.id is None)
         assert flagged >= sum(each.id is None for each in first)

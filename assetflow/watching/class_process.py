@@ -1,6 +1,6 @@
 """The process in which a watcher's own class runs: `python -m assetflow.watching.class_process`.
 
-It reads one line with the class, its options and the cursor, and writes a line for each change. It goes on when an
+It reads one line with the class, its options and the cursor, and writes a line for each change. It continues when an
 empty line says that the change is recorded. When its input ends, it ends with all processes that the class has begun,
 whatever the class does then. What the class prints goes to the log.
 """

@@ -56,7 +56,7 @@ class ClassSource:
         return intake_of(Found((change,), self._cursor), self._watched, source, label, self._now())
 
     async def recorded(self) -> Sequence[UUID]:
-        """Let the class go on."""
+        """Let the class continue."""
         # If the process has ended, the next step says so.
         with suppress(ConnectionError):
             await self._say(None)

@@ -36,7 +36,7 @@ class Looks:
             cancel: makes the look end. It is called when the look has not answered in time, or is not wanted any more.
 
         Raises:
-            WatchingFailed: there is no answer in time, or the last look still goes on.
+            WatchingFailed: there is no answer in time, or the last look has not answered yet.
         """
         if self._since is not None:
             raise WatchingFailed(
@@ -79,7 +79,7 @@ def _begin(run: Callable[[], object]) -> None:
 logger = logging.getLogger("assetflow.watching")
 
 MILLISECONDS_BETWEEN_LOOKS = 200
-# A folder that was removed and made anew, or a link to another one, is noticed within this time.
+# A folder that was removed and created again, or a link to another one, is noticed within this time.
 MILLISECONDS_BETWEEN_CHECKS = 5_000
 SECONDS_TO_TRY_AGAIN = 15.0
 SECONDS_TO_END = 1.0
@@ -169,7 +169,7 @@ def _until_another(watch: Any, found: Mapping[Path, object], stop: Event, tell: 
         rust_timeout=MILLISECONDS_BETWEEN_CHECKS,
         yield_on_timeout=True,
     ):
-        # What changed between the last look and the first moment of listening is told too.
+        # What changed between the last look and the first moment of listening counts too.
         if changes or not has_begun:
             tell()
         has_begun = True

@@ -15,7 +15,7 @@ from assetflow.evaluator.ledger_thread import LedgerThread
 
 
 class BrokerQueue(Protocol):
-    """An open queue of a broker. Whatever its methods raise, the connection is closed and opened anew.
+    """An open queue of a broker. Whatever its methods raise, the connection is closed and opened again.
 
     Attributes:
         source: the server and the queue, without user and password; ids follow from it (contract 10.2).
@@ -31,7 +31,7 @@ class BrokerQueue(Protocol):
         Those of the last call have been acknowledged.
 
         Parameters:
-            seconds: how long to go on after the first message, unless the batch is full before.
+            seconds: how long to collect messages after the first one, unless the batch is full before.
         """
         ...
 

@@ -63,7 +63,7 @@ class PolledSource:
         self._pause = 0.0
 
     async def first_look(self) -> None:
-        """Look for the first time, so that what cannot be looked at is told at once."""
+        """Look for the first time, so that an error shows at once."""
         self._found = await self._look()
 
     async def step(self) -> WatcherIntake:
@@ -94,7 +94,7 @@ class PolledSource:
         return replace(found, changes=()) if takes_as_known else found
 
 
-# How long a file on a disk has to stand still.
+# For how long a file on a disk may not change before it counts.
 SECONDS_TO_SETTLE = 1.0
 AT_ONCE = 1_000
 
@@ -128,7 +128,7 @@ class FileSource:
         self._pause = 0.0
 
     async def first_look(self) -> None:
-        """Look for the first time, so that what cannot be looked at is told at once."""
+        """Look for the first time, so that an error shows at once."""
         self._first = await self._find()
 
     async def step(self) -> WatcherIntake:
@@ -151,7 +151,7 @@ class FileSource:
         return ()
 
     async def lag(self) -> int | None:
-        """Return how many files have changed and do not stand still yet."""
+        """Return how many files have changed lately, so that they do not count yet."""
         return len(self._unsettled)
 
     async def _find(self) -> Look:

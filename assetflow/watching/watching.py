@@ -67,7 +67,7 @@ class WatchedSource(Protocol):
         ...
 
     async def recorded(self) -> Sequence[UUID]:
-        """Go on after the last intake: it is in the ledger. Return the notes that are not needed any more."""
+        """Continue after the last intake, which is in the ledger. Return the notes that are not needed any more."""
         ...
 
     async def lag(self) -> int | None:
@@ -141,7 +141,7 @@ class Watching:
             await self._stop(list(self._running))
 
     async def _look(self) -> None:
-        """Start, stop and start anew what has changed since the last look."""
+        """Start, stop and restart the watchers that have changed since the last look."""
         latest = await self._ledger.call(self._ledger.reader.watchers.latest_change)
         if latest == self._seen:
             return
@@ -183,7 +183,7 @@ class Watching:
             await asyncio.sleep(backoff.next())
 
     async def _read(self, plan: WatchPlan, source: WatchedSource, recorder: Recorder) -> None:
-        """Read one source until it fails, or does not tell any more how much waits."""
+        """Read one source until it fails, or no longer answers how much waits."""
         over = asyncio.Event()
         tasks = [
             asyncio.create_task(each)
@@ -288,7 +288,7 @@ def _names(plan: WatchPlan) -> str:
 
 
 def _same(running: WatchPlan, wanted: WatchPlan | None) -> bool:
-    """Return True if a task can go on. Whether its watchers have begun changes while it runs."""
+    """Return True if a task need not be restarted. Whether its watchers have begun changes while it runs."""
 
     def shape(plan: WatchPlan) -> list[Any]:
         return [(each.name, each.trigger, [_facts(asset) for asset in each.assets]) for each in plan.watched]

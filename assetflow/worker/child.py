@@ -59,7 +59,7 @@ class Job:
         os.chdir(self.folder)
         os.environ.clear()
         os.environ.update(self.environment)
-        _set_anew(self.folder)
+        _set_up_process(self.folder)
         if read_sources() != known:
             set_up()
         sys.argv[:] = sys.argv[:1]
@@ -105,7 +105,7 @@ def become(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _set_anew(folder: str) -> None:
+def _set_up_process(folder: str) -> None:
     """Set what a process reads from its environment when it starts, or draws at random."""
     time.tzset()
     sys.path[0] = folder

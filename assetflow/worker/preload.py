@@ -1,4 +1,4 @@
-"""Where Prefect's settings and logging come from: a child reads them anew only if that differs from its template's."""
+"""Where Prefect's settings and logging come from: a child reads them again only if that differs from its template's."""
 
 from __future__ import annotations
 

@@ -243,7 +243,7 @@ class WarmWorker(ProcessWorker):
 
 @dataclass(frozen=True)
 class _OrdinaryStatus:
-    """Is told when a process has started that does not hold the note of its run, and notes which one it is."""
+    """Notes the process of a run, as soon as it has started, if that process does not hold the run's note itself."""
 
     status: anyio.abc.TaskStatus[int]
     run: UUID

@@ -18,7 +18,7 @@ from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.values.timing import Deadline, Intake
 from assetflow.core.wire.deployments import ShownAutomation
 from assetflow.prefect_io.automation_text import automation_description, automation_name
-from assetflow.prefect_io.automations import Automations, automation_for, in_step, to_shown
+from assetflow.prefect_io.automations import Automations, automation_for, to_shown
 from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED
 
 DEPLOYMENT = UUID(int=7)
@@ -84,12 +84,12 @@ def test_it_is_in_step_with_itself_as_prefect_stores_it_whatever_its_switch_says
 
     shown = to_shown(stored | {"enabled": False, "tags": [*wanted.tags, "mine"]})
 
-    assert in_step(shown, wanted)
+    assert Automations.is_in_step(shown, wanted)
     assert shown.deployment_id == DEPLOYMENT
     assert shown.updated == datetime(2026, 11, 20, 12, tzinfo=UTC)
-    assert not in_step(to_shown(stored | {"tags": []}), wanted)
-    assert not in_step(to_shown(stored | {"name": "renamed"}), wanted)
-    assert not in_step(shown, automation_for(DEPLOYMENT, "report/daily", options(A & B)))
+    assert not Automations.is_in_step(to_shown(stored | {"tags": []}), wanted)
+    assert not Automations.is_in_step(to_shown(stored | {"name": "renamed"}), wanted)
+    assert not Automations.is_in_step(shown, automation_for(DEPLOYMENT, "report/daily", options(A & B)))
 
 
 async def test_one_that_was_edited_into_what_this_prefect_does_not_know_is_put_back() -> None:
@@ -100,7 +100,7 @@ async def test_one_that_was_edited_into_what_this_prefect_does_not_know_is_put_b
     shown = to_shown(stored)
 
     assert (shown.deployment_id, shown.enabled, shown.name) == (DEPLOYMENT, False, wanted.name)
-    assert not in_step(shown, wanted)
+    assert not Automations.is_in_step(shown, wanted)
     sent = await updated(shown, wanted)
     assert sent["actions"] == wanted.model_dump(mode="json")["actions"]
     assert sent["tags"] == wanted.tags

@@ -30,7 +30,7 @@ def written_by_spark(spark: Any, table: Path, numbers: range, *, changes: bool =
 def changes_since(table: Path) -> Callable[[], list[Change]]:
     """Return a function that looks at the table, as its watcher does."""
     log = DeltaLog(DeltaTableTrigger(str(table), every=timedelta(seconds=1)), str(table))
-    cursor: object = log.look(None).cursor
+    cursor: Any = log.look(None).cursor
 
     def look() -> list[Change]:
         nonlocal cursor

@@ -50,7 +50,7 @@ class Look:
     Attributes:
         changed: the files that are new or have changed, by path.
         gone: the paths of known files that are gone.
-        unsettled: the files that changed since the last look; the next one tells whether they stand still.
+        unsettled: the files that changed since the last look; if they are the same at the next look, they count.
     """
 
     changed: Listing

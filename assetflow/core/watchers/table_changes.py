@@ -154,7 +154,7 @@ def read_commit(version: int, text: bytes) -> Change | None:
     if _only_copies(operation, rows, metrics):
         return None
     extra = {"version": version, **({"operation": operation} if operation else {}), **rows}
-    # A table that was dropped and made anew has the same versions again.
+    # A table that was dropped and created again has the same versions again.
     return Change(f"{version}|{sha256(text).hexdigest()}", extra, None, _moment(commit.info), f"version {version}")
 
 
@@ -202,7 +202,7 @@ def _records(file: Json) -> int | None:
 
 
 def _only_copies(operation: str, rows: Mapping[str, int], metrics: Json) -> bool:
-    """Return True if an operation wrote files anew and changed none of their rows."""
+    """Return True if an operation rewrote files and changed none of their rows."""
     counts_all = operation in _REWRITES and _REWRITES[operation] <= rows.keys()
     return counts_all and not any(rows.values()) and any(_number(metrics.get(word)) for word in _COPIED)
 
@@ -264,7 +264,7 @@ class Table:
     """A table's metadata.
 
     Attributes:
-        id: the table's own id; one that is made anew has another.
+        id: the table's own id; one that is created again has another.
         current: the id of the current snapshot; `None` for a table that was never written.
     """
 

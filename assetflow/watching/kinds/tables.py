@@ -65,7 +65,7 @@ class DeltaLog(Polled):
     def _next(self, cursor: Cursor) -> Found:
         version, commit = cast(int, cursor["version"]), self._commit(cursor["version"])
         if commit is not None and cursor["commit"] not in (None, commit):
-            # The table was dropped and made anew.
+            # The table was dropped and created again.
             return self._catch_up(cursor)
         changes: list[Change] = []
         last = version
