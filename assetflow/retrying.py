@@ -52,7 +52,7 @@ def retry(consumer: str, partition_key: str | None = None, *, all_failed: bool =
 
 async def _local(flow: str, deployment: str, key: str | None, all_failed: bool) -> list[UUID]:
     from assetflow.ledger import Ledger, Reader
-    from assetflow.operations import planning
+    from assetflow.operations import runs_by_hand
     from assetflow.operations.consumers import consumer_at
     from assetflow.operations.deciding_ledger import Decider
     from assetflow.operations.installation import Installation
@@ -60,7 +60,9 @@ async def _local(flow: str, deployment: str, key: str | None, all_failed: bool) 
     with Reader.open() as reader:
         record, other = consumer_at(reader, flow, deployment), Decider(reader).other
         with Ledger.open() as ledger:
-            done = await planning.retry(Installation(ledger, other_ledger=other), record, key, all_failed=all_failed)
+            done = await runs_by_hand.retry(
+                Installation(ledger, other_ledger=other), record, key, all_failed=all_failed
+            )
     return [*(each.id for each in done.decisions), *done.flow_runs]
 
 

@@ -24,8 +24,9 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.operations.deciding_ledger import Decider
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer
-from assetflow.operations.planning import Retried, planned
-from assetflow.operations.planning import retry as try_again
+from assetflow.operations.planning import planned
+from assetflow.operations.runs_by_hand import Retried
+from assetflow.operations.runs_by_hand import retry as try_again
 
 _COLUMNS = ("asset", "uri", "state", "since", "lag", "policy", "data time", "made by", "due", "note")
 _SPARE = ("uri", "data time", "since", "made by")

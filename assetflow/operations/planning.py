@@ -1,96 +1,20 @@
-"""Let a consumer try again: an Eager or Lazy one what it tried or waived, another one its failed runs.
-
-Contract 4.7, 8.7.
-"""
+"""What Eager and Lazy flows would run, which assets are late, and what is being done about it. Contract 8.13, 8.16."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
 
 from assetflow.core.explain.plan import PlannedConsumer
-from assetflow.core.shapes import called, shape
-from assetflow.core.values.consumers import Consumer, DecisionMade
+from assetflow.core.freshness.asset_freshness import AssetFreshness
+from assetflow.core.values.words import ago
 from assetflow.core.values.words import at as told
-from assetflow.errors import Conflict, InvalidCall
+from assetflow.errors import InvalidCall
+from assetflow.ledger.read.assets import AssetFilter
+from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import ConsumerRecord
-from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer
-from assetflow.prefect_io.flow_runs import retry_runs
-
-
-@shape
-class Retried:
-    """The result of a retry."""
-
-    consumer: str
-    """`flow/deployment`."""
-    partition_key: str | None = field(metadata=called("target_key"))
-    """The target key; null for all targets."""
-    decisions: Sequence[DecisionMade] = ()
-    """What runs at once; the rest waits for what holds it back (`assetflow plan`)."""
-    flow_runs: Sequence[UUID] = ()
-    """The failed runs that run again in Prefect, each with the updates that it was given."""
-
-
-async def retry(
-    at: Installation, record: ConsumerRecord, key: str | None = None, *, all_failed: bool = False
-) -> Retried:
-    """Let a consumer try again.
-
-    An Eager or Lazy consumer forgets what it tried and waived, so that the pass that follows asks for what is out of
-    date. Of another one, the last failed run runs again in Prefect.
-
-    Parameters:
-        key: only this target key; `None` for all.
-        all_failed: all failed runs instead of the last one.
-
-    Raises:
-        InvalidCall: the consumer has no such key; `where` is `key`. Or it is Eager or Lazy, and has no failed runs to
-            choose from; `where` is `all_failed`.
-        Conflict: ledger and Prefect know no failed run of it.
-        LedgerForeign: another ledger decides.
-        PrefectUnreachable, PrefectRefused
-    """
-    at.check_decides("nothing would run", "Retry on the machine of that ledger")
-    if record.consumer.schedule.keeping is None:
-        return await _retry_runs(at, record, key, None if all_failed else 1)
-    if all_failed:
-        raise InvalidCall(
-            f"{record.consumer.name} compares what it reads and makes, and tries all its targets again",
-            where="all_failed",
-            rule="8.7",
-            fix="Leave it out",
-        )
-    return await asyncio.to_thread(_try_again, at, record.consumer, key)
-
-
-async def _retry_runs(at: Installation, record: ConsumerRecord, key: str | None, limit: int | None) -> Retried:
-    name = record.consumer.name
-    failed = await asyncio.to_thread(at.ledger.reader.decisions.failed_runs, record.consumer.id, key, limit)
-    if failed:
-        async with at.prefect() as api:
-            # Oldest first, as they were decided on.
-            retried = await retry_runs(api, failed[::-1])
-        if retried:
-            return Retried(name, key, flow_runs=retried)
-    of = name if key is None else f"{name}, key {key},"
-    raise Conflict(
-        f"{of} has no failed run to run again: none has failed, it goes on already, or Prefect has deleted it",
-        rule="4.7",
-        fix="`assetflow runs ls` lists its runs; `prefect deployment run` starts one that consumes nothing",
-    )
-
-
-def _try_again(at: Installation, consumer: Consumer, key: str | None) -> Retried:
-    made = at.ledger.writer.freshness.retry(consumer.id, key, at.now())
-    at.on_recorded()
-    decisions = [DecisionMade.of(consumer.name, each) for each in made if each.consumer == consumer.id]
-    return Retried(consumer.name, key, decisions)
 
 
 def planned(
@@ -123,3 +47,90 @@ def planned(
             fix="`assetflow assets status URI --key KEY` tells of the key of an asset",
         )
     return found
+
+
+@dataclass(frozen=True)
+class LateAsset:
+    """An asset that is late, or will be.
+
+    Attributes:
+        name: its readable name.
+        doing: what is being done about it, as a sentence.
+    """
+
+    freshness: AssetFreshness
+    name: str
+    doing: str
+
+
+def late_now(policies: Sequence[AssetFreshness]) -> list[AssetFreshness]:
+    """Return the assets that are older than their policy allows, then those that get a warning."""
+    return sorted((each for each in policies if each.is_late), key=lambda each: each.record.state)
+
+
+def late_soon(
+    reader: Reader, policies: Sequence[AssetFreshness], now: datetime
+) -> list[tuple[datetime, AssetFreshness]]:
+    """Return the assets that will be late at their next deadline if nothing changes, the next deadline first.
+
+    A Lazy flow makes its asset before, when it is due.
+    """
+    candidates = [(deadline, each) for each in policies if (deadline := each.late_at(now)) is not None]
+    lazy = reader.consumers.lazy() if candidates else set[str]()
+    found = [
+        (deadline, each)
+        for deadline, each in candidates
+        if each.maker not in lazy or each.record.due is None or each.record.due >= deadline
+    ]
+    return sorted(found, key=lambda item: (item[0], item[1].uri))
+
+
+def with_doing(reader: Reader, found: Sequence[AssetFreshness], now: datetime) -> list[LateAsset]:
+    """Return some of these assets, each with its name and what is being done about it."""
+    if not found:
+        return []
+    uris = [each.uri for each in found]
+    listed, _ = reader.assets.page(AssetFilter(uris=uris), limit=len(uris))
+    names = {each.record.uri: each.name for each in listed}
+    doing = _doing(reader, {each.maker for each in found if each.maker is not None}, now)
+    return [LateAsset(each, names.get(each.uri, each.uri), _of_asset(reader, each, doing, now)) for each in found]
+
+
+def _of_asset(reader: Reader, each: AssetFreshness, doing: Mapping[str, str], now: datetime) -> str:
+    """Return what is being done about an asset; if its flow has nothing to do, which source its data is from."""
+    told = doing.get(each.maker or "")
+    if told is None:
+        return "No flow makes it"
+    if told:
+        return f"{each.maker}: {told}"
+    nothing = f"{each.maker} has nothing to do"
+    *_, last = [None, *reader.freshness.data_path(each.uri)[1:]]
+    return nothing if last is None or last.moment is None else f"{nothing}: {last.name} is from {ago(last.moment, now)}"
+
+
+def _doing(reader: Reader, makers: set[str], now: datetime) -> Mapping[str, str]:
+    """Return what each of these flows does now, or what holds it back, by its name; "" if it has nothing to do."""
+    records = [record for name in sorted(makers) if (record := reader.consumers.named(name)) is not None]
+    kept = [each.consumer.id for each in records if each.consumer.schedule.keeping is not None]
+    plans = {each.consumer: each for each in (reader.freshness.plans(now, kept) if kept else [])}
+    told = {each.name: _of_flow(each, plans.get(each.name)) for each in reader.consumers.overviews(records)}
+    return {name: f"{words[:1].lower()}{words[1:].rstrip('.')}" for name, words in told.items()}
+
+
+def _of_flow(maker: ConsumerOverview, planned: PlannedConsumer | None) -> str:
+    if planned is None:
+        return _of_event_schedule(maker)
+    return "" if planned.is_up_to_date else planned.words
+
+
+def _of_event_schedule(maker: ConsumerOverview) -> str:
+    last = maker.last
+    if last is not None and last.ended is None:
+        if last.status == "undeliverable":
+            return "Its run could not be started"
+        return "A run goes on" if last.status == "launched" else "A run is asked for"
+    if maker.paused:
+        return f"Held back, because it is {maker.paused.replace(', ', ' and ')}"
+    if maker.record.consumer.schedule.tokens:
+        return f"It waits: {maker.state}"
+    return "It runs at its next time"

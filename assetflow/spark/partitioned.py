@@ -23,8 +23,8 @@ from uuid import uuid4
 
 from assetflow.core.partitions import check_key
 from assetflow.errors import InvalidCall, PublishFailed, UnknownAsset
+from assetflow.spark.data_files import parquet_rows
 from assetflow.spark.layout import DatasetLayout, sync_folder
-from assetflow.spark.measure import parquet_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader

@@ -25,9 +25,19 @@ from assetflow.core.values.events import SCHEMA
 from assetflow.core.values.versions import check_data_version
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, PublishFailed
-from assetflow.spark.append import AttemptId, carry_over, current_attempt, mark_files
+from assetflow.spark.data_files import (
+    TABLE,
+    AttemptId,
+    carry_over,
+    current_attempt,
+    folder_version,
+    mark_files,
+    measure_folder,
+    observe_rows,
+    parquet_rows,
+    table_version,
+)
 from assetflow.spark.layout import DatasetLayout, Staging, flushed_meanwhile, schema_of, sync_tree
-from assetflow.spark.measure import TABLE, folder_version, measure_folder, observe_rows, parquet_rows, table_version
 from assetflow.spark.partitioned import (
     KEY_COLUMN,
     PartitionedLayout,

@@ -144,11 +144,6 @@ def get_session(profile: SparkProfile | None = None) -> SparkSession:
         return session
 
 
-def current_profile() -> SparkProfile | None:
-    """Return the profile with which this process's session was started, or `None`."""
-    return _process.profile
-
-
 def start_local_server() -> None:
     """Start Spark's local Connect server of this `ASSETFLOW_HOME`, unless it is running, and send it a first query.
 

@@ -14,12 +14,12 @@ from prefect.task_runners import ProcessPoolTaskRunner
 
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.recording import current_recording
+from assetflow.authoring.result_types import SparkTaskDecorator
 from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.tasks import task
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
 from assetflow.spark.publish import Write, publish_together
-from assetflow.spark.result_types import SparkTaskDecorator
 from assetflow.spark.session import SparkProfile, get_session
 from assetflow.spark.watch import current_tag, run_tagged, tagged, watched
 

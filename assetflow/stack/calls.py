@@ -80,7 +80,7 @@ class PrefectCalls:
 
     def start(self, deployment: str, **parameters: object) -> UUID:
         """Start a run of a deployment, named `flow/deployment`, as the Run button does."""
-        from assetflow.operations.starting_runs import RunWanted, run_request
+        from assetflow.operations.runs_by_hand import RunWanted, run_request
 
         flow, name = deployment.split("/")
         found = cast(Json, self._api.get(f"/deployments/name/{flow}/{name}"))

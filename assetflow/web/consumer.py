@@ -22,7 +22,7 @@ from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations import decisions
 from assetflow.operations.consumers import consumer_at, switch
 from assetflow.operations.lookup import Selection
-from assetflow.operations.starting_runs import RunWanted, start_run
+from assetflow.operations.runs_by_hand import RunWanted, start_run
 from assetflow.operations.what_if import Preview, if_resumed, if_run
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url, wants_fragment

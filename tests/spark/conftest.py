@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from assetflow.core.values.assets import Asset
-from assetflow.spark.append import AttemptId
+from assetflow.spark.data_files import AttemptId
 
 FOLDER = Path(__file__).parent
 

@@ -10,7 +10,7 @@ from unittest.mock import patch
 
 from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError
-from assetflow.spark.append import AttemptId
+from assetflow.spark.data_files import AttemptId
 from assetflow.spark.publish import publish
 from assetflow.spark.reading import read
 from assetflow.spark.session import SparkProfile, get_session

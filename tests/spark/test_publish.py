@@ -20,8 +20,8 @@ from assetflow.authoring.recording import TaskRecording
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin
 from assetflow.errors import InvalidEvent, PublishFailed, UnknownAsset
+from assetflow.spark.data_files import table_version
 from assetflow.spark.layout import DatasetLayout
-from assetflow.spark.measure import table_version
 from assetflow.spark.partitioned import directory_of
 from assetflow.spark.publish import Write, asset_path, publish, publish_together
 from assetflow.spark.reading import read

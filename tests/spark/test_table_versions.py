@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from assetflow.spark.measure import table_version
+from assetflow.spark.data_files import table_version
 
 
 class Session:

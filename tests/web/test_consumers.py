@@ -19,7 +19,7 @@ from assetflow.core.wire.deployments import NOTES
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerFilter
-from assetflow.operations import starting_runs
+from assetflow.operations import runs_by_hand
 from assetflow.patience import AskAgain
 from assetflow.prefect_io import rest
 from assetflow.web import consumers
@@ -304,7 +304,7 @@ def test_prefect_that_is_busy_for_a_moment_is_asked_again_for_the_same_run(make_
 def test_prefect_that_takes_all_of_its_time_is_asked_once(
     make_site: MakeSite, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(starting_runs, "SECONDS_TO_ANSWER", 0.0)
+    monkeypatch.setattr(runs_by_hand, "SECONDS_TO_ANSWER", 0.0)
     deploy(ledger, "report/nightly", ORDERS)
     told = Told(PrefectUnreachable("Prefect does not answer (ReadTimeout)"))
     answer = make_site(prefect=prefect(told)).submit(f"{REPORT}/run", REPORT, f"{REPORT}/run")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.worker import keeper
-from assetflow.worker.keeper import MOST_TEMPLATES, TemplateKeeper
+from assetflow.worker import worker
+from assetflow.worker.worker import MOST_TEMPLATES, TemplateKeeper
 from tests.worker.conftest import Seam, a_template
 
 pytestmark = pytest.mark.long
@@ -99,8 +99,8 @@ def test_a_thread_from_elsewhere_makes_runs_ordinary_processes(tmp_path: Path) -
 def test_where_forking_is_not_safe_runs_are_ordinary_processes_and_that_is_said_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(keeper, "CAN_FORK", False)
-    monkeypatch.setattr(keeper, "TemplateProcess", None)
+    monkeypatch.setattr(worker, "CAN_FORK", False)
+    monkeypatch.setattr(worker, "TemplateProcess", None)
     with caplog.at_level("INFO", "prefect.worker.assetflow"), TemplateKeeper() as templates:
         assert [templates.command("prefect.engine", each) for each in ([], ["heavy"], [])] == [None] * 3
     assert [each.message for each in caplog.records] == [
@@ -132,8 +132,8 @@ def test_one_template_for_each_set_of_modules_and_the_least_used_one_is_let_go(
         made.append(FakeTemplate(place, modules))
         return made[-1]
 
-    monkeypatch.setattr(keeper, "TemplateProcess", start)
-    monkeypatch.setattr(keeper, "CAN_FORK", True)
+    monkeypatch.setattr(worker, "TemplateProcess", start)
+    monkeypatch.setattr(worker, "CAN_FORK", True)
     with TemplateKeeper() as templates:
         for name in ["a", "b", "c", "a", ""]:
             templates.command("job", [name] if name else [])

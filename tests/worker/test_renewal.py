@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.worker import keeper, may_fork
-from assetflow.worker.keeper import TemplateKeeper, TemplateProcess
+from assetflow.worker import may_fork, worker
 from assetflow.worker.may_fork import Renewal
+from assetflow.worker.worker import TemplateKeeper, TemplateProcess
 from tests.environment.waiting import SECONDS, until
 
 
@@ -97,7 +97,7 @@ def test_a_live_template_refuses_and_is_replaced(module: Path, monkeypatch: pyte
             processes.append(self._process)
 
     processes: list[subprocess.Popen[bytes]] = []
-    monkeypatch.setattr(keeper, "TemplateProcess", Watched)
+    monkeypatch.setattr(worker, "TemplateProcess", Watched)
     with TemplateKeeper() as templates:
         first = until(lambda: found if (found := run())[1] == "1 True" else None)[0]
         edit(module.parent)

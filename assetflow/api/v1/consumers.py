@@ -30,10 +30,10 @@ from assetflow.errors import InvalidCall, places
 from assetflow.ledger.read.consumers import ShownConsumer
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.records import ConsumerFilter, MissedDeadlineRecord
-from assetflow.operations import decisions, planning
+from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.consumers import consumer_at, list_by_id, switch
 from assetflow.operations.lookup import Selection, find_consumer, find_uri
-from assetflow.operations.planning import Retried
+from assetflow.operations.runs_by_hand import Retried
 from assetflow.operations.what_if import Preview, if_resumed
 
 router = APIRouter(tags=["consumers"], route_class=EtagRoute)
@@ -173,7 +173,7 @@ async def retry_consumer(
     """
     record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     with places(key="query.target_key", all_failed="query.all_failed"):
-        return await planning.retry(backend, record, target_key, all_failed=all_failed)
+        return await runs_by_hand.retry(backend, record, target_key, all_failed=all_failed)
 
 
 async def _switched(backend: Backend, flow: str, deployment: str, *, paused: bool) -> Switched:

@@ -15,7 +15,7 @@ from assetflow.errors import places
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.consumers import consumer_at
 from assetflow.operations.lookup import find_uri
-from assetflow.operations.starting_runs import RunWanted, maker_of, start_run
+from assetflow.operations.runs_by_hand import RunWanted, maker_of, start_run
 from assetflow.operations.what_if import Preview, if_run
 
 router = APIRouter(route_class=EtagRoute)

@@ -18,7 +18,7 @@ from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import iso
 from assetflow.errors import places
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.starting_runs import RunWanted, maker_of, start_run
+from assetflow.operations.runs_by_hand import RunWanted, maker_of, start_run
 
 router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)
 

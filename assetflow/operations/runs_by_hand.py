@@ -1,8 +1,13 @@
-"""Start flow runs by hand: run a flow now, or the flow that makes an asset. They consume nothing. Contract 4.5."""
+"""Start runs by hand, and let a consumer try again.
+
+An Eager or Lazy consumer tries again what it tried or waived, another one its failed runs. Runs that you start by
+hand consume nothing. Contract 4.5, 4.7, 8.7.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -10,12 +15,86 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 from assetflow.core.json_data import check_json
+from assetflow.core.shapes import called, shape
+from assetflow.core.values.consumers import Consumer, DecisionMade
 from assetflow.core.values.posted_events import key_by_hand
 from assetflow.core.values.words import iso
 from assetflow.core.wire.run_context import RunContext, run_context_to_json
-from assetflow.errors import Conflict, UnknownAsset
-from assetflow.operations.installation import OpenPrefect
+from assetflow.errors import Conflict, InvalidCall, UnknownAsset
+from assetflow.ledger.records import ConsumerRecord
+from assetflow.operations.installation import Installation, OpenPrefect
+from assetflow.prefect_io.flow_runs import retry_runs
 from assetflow.prefect_io.rest import SECONDS_TO_ANSWER, patiently
+
+
+@shape
+class Retried:
+    """The result of a retry."""
+
+    consumer: str
+    """`flow/deployment`."""
+    partition_key: str | None = field(metadata=called("target_key"))
+    """The target key; null for all targets."""
+    decisions: Sequence[DecisionMade] = ()
+    """What runs at once; the rest waits for what holds it back (`assetflow plan`)."""
+    flow_runs: Sequence[UUID] = ()
+    """The failed runs that run again in Prefect, each with the updates that it was given."""
+
+
+async def retry(
+    at: Installation, record: ConsumerRecord, key: str | None = None, *, all_failed: bool = False
+) -> Retried:
+    """Let a consumer try again.
+
+    An Eager or Lazy consumer forgets what it tried and waived, so that the pass that follows asks for what is out of
+    date. Of another one, the last failed run runs again in Prefect.
+
+    Parameters:
+        key: only this target key; `None` for all.
+        all_failed: all failed runs instead of the last one.
+
+    Raises:
+        InvalidCall: the consumer has no such key; `where` is `key`. Or it is Eager or Lazy, and has no failed runs to
+            choose from; `where` is `all_failed`.
+        Conflict: ledger and Prefect know no failed run of it.
+        LedgerForeign: another ledger decides.
+        PrefectUnreachable, PrefectRefused
+    """
+    at.check_decides("nothing would run", "Retry on the machine of that ledger")
+    if record.consumer.schedule.keeping is None:
+        return await _retry_runs(at, record, key, None if all_failed else 1)
+    if all_failed:
+        raise InvalidCall(
+            f"{record.consumer.name} compares what it reads and makes, and tries all its targets again",
+            where="all_failed",
+            rule="8.7",
+            fix="Leave it out",
+        )
+    return await asyncio.to_thread(_try_again, at, record.consumer, key)
+
+
+async def _retry_runs(at: Installation, record: ConsumerRecord, key: str | None, limit: int | None) -> Retried:
+    name = record.consumer.name
+    failed = await asyncio.to_thread(at.ledger.reader.decisions.failed_runs, record.consumer.id, key, limit)
+    if failed:
+        async with at.prefect() as api:
+            # Oldest first, as they were decided on.
+            retried = await retry_runs(api, failed[::-1])
+        if retried:
+            return Retried(name, key, flow_runs=retried)
+    of = name if key is None else f"{name}, key {key},"
+    raise Conflict(
+        f"{of} has no failed run to run again: none has failed, it goes on already, or Prefect has deleted it",
+        rule="4.7",
+        fix="`assetflow runs ls` lists its runs; `prefect deployment run` starts one that consumes nothing",
+    )
+
+
+def _try_again(at: Installation, consumer: Consumer, key: str | None) -> Retried:
+    made = at.ledger.writer.freshness.retry(consumer.id, key, at.now())
+    at.on_recorded()
+    decisions = [DecisionMade.of(consumer.name, each) for each in made if each.consumer == consumer.id]
+    return Retried(consumer.name, key, decisions)
 
 
 @dataclass(frozen=True)
