@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, bindparam, case, func, literal_column, or_, select
 
 from assetflow.core.rules.ended_runs import FAILED_OUTCOMES, EndedRun, Failing, is_made_good
-from assetflow.ledger.read.topic import Topic, given, newest_first
+from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import Rows
 from assetflow.ledger.sql.tables import ASSET_NAME, CONSUMER, EDGE, ENDED_RUN, EVENT
