@@ -1,6 +1,6 @@
 """Whether a template may fork: what does not survive a fork, and when a template is out of date.
 
-Other threads, connections, processes, a running event loop and held locks do not survive. A template is out of date when
+Other threads, connections, processes, a running event loop and held locks do not survive. A template is out of date if
 the installed packages or the imported files have changed, or when it has grown.
 """
 
