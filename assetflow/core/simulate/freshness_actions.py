@@ -95,7 +95,8 @@ def _(action: RunStep, world: World) -> Touched:
     consumer = world.consumer(action.run)
     if not lasting.lasts(world, consumer.id):
         return {}
-    run = lasting.trigger(world, Target(consumer.id, action.partition_key))
+    key = action.partition_key if _node(world, action.run).is_partitioned else None
+    run = lasting.trigger(world, Target(consumer.id, key))
     return lasting.end(world, run, action)
 
 

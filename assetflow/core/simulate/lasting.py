@@ -175,7 +175,7 @@ def _record_outputs(world: World, run: Run, ending: Ending) -> Touched:
         if uri in ending.skips:
             how = Made(run.target.consumer, run.pins[uri], run.tried.code_versions.get(uri), run.began)
             number = world.new_id("confirmation", run.id, run.asked, uri)
-            confirm(world.state.freshness, Item(uri, run.target.key), number, how, world.now)
+            confirm(world.state.freshness, Item(uri, run.target.key or ending.partition_key), number, how, world.now)
     return recorded.touched
 
 
@@ -187,7 +187,7 @@ def _event(world: World, run: Run, uri: str, ending: Ending) -> AssetEvent:
         asset=Asset(uri),
         occurred=world.now,
         origin=Origin("task", flow_run=SourceFlowRun(run.id, deployment_id=deployment)),
-        partition_key=run.target.key,
+        partition_key=run.target.key or ending.partition_key,
         code_version=run.tried.code_versions.get(uri),
         data_version=cast("str | None", ending.versions.get(uri)),
         inputs=run.pins[uri],

@@ -235,7 +235,7 @@ class Ending:
     """How a run ends.
 
     Attributes:
-        partition_key: the key of the run.
+        partition_key: the key of the run; of a flow without partitions, that of what it makes.
         versions: the data versions that it gives, by output.
         skips: the outputs that it confirms instead of updating them.
         made: the outputs that it updated, whatever its state; `None` for all or none of them.
