@@ -51,7 +51,7 @@ _LATER = (
     .order_by(DECISION.c.number)
     .limit(LATER_DECISIONS)
 )
-_OPEN = select(DECISION.c.target_key).where(
+_OPEN = select(DECISION.c.target_key, DECISION.c.earlier_ends).where(
     _OF, DECISION.c.made <= bindparam("moment"), or_(DECISION.c.ended.is_(None), DECISION.c.ended > bindparam("moment"))
 )
 _DECIDED = (
@@ -159,7 +159,8 @@ class _Then:
         self.moment = moment
         self.last: int | None = connection.scalar(_LAST_DECISION, self._values())
         self.later = connection.scalars(_LATER, self._values(last=self.last or 0)).all()
-        self.running = connection.scalars(_OPEN, self._values()).all()
+        opened = connection.execute(_OPEN, self._values()).all()
+        self.running = [key for key, ends in opened if not any(end <= moment < again for end, again in ends or ())]
         self.queues = self._queues()
 
     def dropped(self) -> int:

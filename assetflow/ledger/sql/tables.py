@@ -234,7 +234,8 @@ class DecisionRow(Base, table=True):
     `noted` is the time at which its run in Prefect got the note that says why it ran. `made` is the instant of the
     decision, `decided` the time at which the ledger made it: later if no evaluator was running (9.6). `scheduled` is
     when its run starts, if that is not at once (9.11). `because` has the causes for which an Eager flow runs (8.5).
-    `state_at` is the time of the newest state of its run that was heard of, by Prefect's clock (4.7).
+    `state_at` is the time of the newest state of its run that was heard of, by Prefect's clock (4.7). `earlier_ends`
+    has each earlier end of a run that was retried, with the time from which the run went on.
     """
 
     __table_args__ = (
@@ -259,6 +260,7 @@ class DecisionRow(Base, table=True):
     error: str = Field(default="", sa_type=Text)
     run_state: str = ""
     state_at: datetime | None = Field(default=None, sa_type=UtcTime)
+    earlier_ends: list[list[str]] | None = Field(default=None, sa_type=stored(tuple[tuple[datetime, datetime], ...]))
     noted: datetime | None = Field(default=None, sa_type=UtcTime)
     opening: datetime | None = Field(default=None, sa_type=UtcTime)
     by_deadline: bool = False

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Update, bindparam, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Update, bindparam, func, literal_column, or_, select, update
 
 from assetflow.core.freshness.records import RunKind, RunState, Target
 from assetflow.core.rules import clock, registry
@@ -27,7 +27,9 @@ from assetflow.ledger.write.consumers import find_consumer
 from assetflow.ledger.write.store import Operations, UnitOfWork
 
 _BACKFILL: ColumnElement[str] = literal_column("'backfill'")
-_RUNS = select(DECISION.c.id, DECISION.c.consumer, DECISION.c.target_key, DECISION.c.ended, DECISION.c.state_at)
+_RUNS = select(
+    *(DECISION.c[name] for name in ("id", "consumer", "target_key", "ended", "state_at", "earlier_ends")),
+)
 _NOTED = update(DECISION).where(in_values(DECISION.c.id, "ids"))
 
 
@@ -100,16 +102,17 @@ class DecisionWriter(Operations):
         Raises:
             UnknownEvent: no undeliverable decision has this id.
         """
-        given_up = _update(decision_id).where(DECISION.c.status == "undeliverable")
+        given_up = _RUNS.where(DECISION.c.id == decision_id, DECISION.c.status == "undeliverable")
         with self._store.transaction(now) as unit:
-            changed = unit.connection.execute(given_up.values(status="waiting", error="", attempts=0, ended=None))
-            if not changed.rowcount:
+            row = unit.connection.execute(given_up).one_or_none()
+            if row is None:
                 raise UnknownEvent(
                     f"there is no undeliverable decision {decision_id}",
                     fix="`assetflow decisions ls` lists the decisions",
                 )
-            consumer, _ = _queue_of(unit.connection, decision_id)
-            retry_kept_run(unit.state, consumer, decision_id, now)
+            values = {"status": "waiting", "error": "", "attempts": 0, "ended": None, **_earlier_ends(row, now)}
+            unit.connection.execute(_update(decision_id).values(values))
+            retry_kept_run(unit.state, row.consumer, decision_id, now)
             self._store.keep_up_to_date(unit.state, [], now)
 
     def retried(
@@ -131,7 +134,7 @@ class DecisionWriter(Operations):
                 return False
             self._settle(unit, row.consumer, now, late)
             values = {"status": "launched", "ended": None, "run_state": "", "state_at": state_at}
-            unit.connection.execute(_update(row.id).values(values))
+            unit.connection.execute(_update(row.id).values(values | _earlier_ends(row, at or state_at)))
             unit.state.decisions.renew()
             retry_kept_run(unit.state, row.consumer, row.id, min(at or row.state_at, now))
             self._store.keep_up_to_date(unit.state, [], now)
@@ -178,7 +181,8 @@ class DecisionWriter(Operations):
             if row.ended is not None:
                 retry_kept_run(unit.state, row.consumer, row.id, min(row.state_at, now))
             values = {"status": "ended", "ended": now, "run_state": state, "state_at": state_at}
-            unit.connection.execute(_update(row.id).values(values))
+            # Nobody has heard of it going on in between.
+            unit.connection.execute(_update(row.id).values(values | _earlier_ends(row, now)))
             return self._pass_over_ended(unit, row.id, row.consumer, row.target_key, outcome, now, late, at, began)
 
     def backfill(
@@ -230,6 +234,15 @@ class DecisionWriter(Operations):
         touched: Touched = {}
         touch_ended(unit.state, consumer, [key], touched)
         return self._store.pass_over_changed(unit.state, touched, now, late=late)
+
+
+def _earlier_ends(row: Row[Any], again: datetime) -> dict[str, tuple[Any, ...]]:
+    """Return what to store of the end of a run that goes on again; nothing of one that had not ended.
+
+    Parameters:
+        again: when it went on.
+    """
+    return {} if row.ended is None else {"earlier_ends": (*(row.earlier_ends or ()), (row.ended, again))}
 
 
 def _update(decision_id: UUID) -> Update:

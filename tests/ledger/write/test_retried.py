@@ -225,3 +225,30 @@ def test_8_18_what_of_a_removed_flow_was_taken_off_does_not_come_back(place: Pla
     assert retried(place)
     assert ended(place, "Completed") == []
     assert backfill_state(place) == ("failed", {"done": 1, "removed": 1})
+
+
+def running(place: Place, at: datetime) -> bool:
+    (record,) = place.ledger.reader.consumers.all()
+    return bool(place.ledger.reader.past.at(record.consumer, NOW, at).running)
+
+
+@pytest.mark.parametrize("how", ["retried", "replayed", "ended anew"])
+def test_4_7_between_its_end_and_its_retry_a_run_did_not_go_on(place: Place, how: str) -> None:
+    deploy(place.ledger, A, coalesce=True)
+    decision = only(place.update(A))
+    begun = place.now
+    if how == "replayed":
+        place.ledger.writer.decisions.undeliverable(decision.id, "refused", place.later())
+    else:
+        launched(place, decision)
+        ended(place)
+    over = place.now
+    place.later()
+    if how == "retried":
+        assert retried(place)
+    elif how == "replayed":
+        place.ledger.writer.decisions.replay(decision.id, place.later())
+    else:
+        assert ended(place, "Completed") == []
+    is_again = how != "ended anew"
+    assert [running(place, each) for each in (begun, over, place.now)] == [True, False, is_again]

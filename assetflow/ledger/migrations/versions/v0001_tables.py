@@ -227,6 +227,7 @@ def _create_decisions() -> None:
         sa.Column("error", sa.Text(), nullable=False),
         sa.Column("run_state", sa.String(), nullable=False),
         sa.Column("state_at", MOMENT),
+        sa.Column("earlier_ends", sa.Text()),
         sa.Column("noted", MOMENT),
         sa.Column("opening", MOMENT),
         sa.Column("by_deadline", sa.Boolean(), nullable=False),
