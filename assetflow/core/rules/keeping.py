@@ -22,6 +22,7 @@ from assetflow.core.freshness.recording import (
     start_run,
 )
 from assetflow.core.freshness.records import Asked, Inputs, Item, Run, RunKind, RunState, Target
+from assetflow.core.rules.runs import RunGoingOn
 from assetflow.core.rules.state import State
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Recording
@@ -46,8 +47,21 @@ def keep_up_to_date(
     return [*decided, *made]
 
 
+def hear_going_on(state: State, run: RunGoingOn, now: datetime) -> None:
+    """Remember a run that goes on, whoever started it, if it is not known and what it makes is compared (8.6)."""
+    freshness = state.freshness
+    node = freshness.graph.of_deployment(run.deployment) if freshness.compares else None
+    number = run.decision or run.run
+    if node is None or freshness.runs.of_flow_run(node.id, number) is not None:
+        return
+    kind: RunKind = "asset" if run.decision is not None else "time" if run.by_time else "manual"
+    begin_other_run(state, Target(node.id, run.partition_key), number, kind, min(run.asked, now))
+    if run.began is not None:
+        start_kept_run(state, node.id, number, run.began, now)
+
+
 def begin_other_run(state: State, target: Target, run: UUID, kind: RunKind, asked: datetime) -> None:
-    """Remember a run that goes on and that no decision asked for, if what it makes is compared. Contract 8.6.
+    """Remember a run that goes on and that no decision of chapter 8 asked for, if what it makes is compared (8.6).
 
     Parameters:
         asked: when it was created or was due. It reads what is there later, but clocks differ, and what it has not read

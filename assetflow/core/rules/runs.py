@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple, Protocol
 from uuid import UUID
@@ -127,6 +127,10 @@ class RunGoingOn(NamedTuple):
     asked: datetime
     by_time: bool
     began: datetime | None = None
+
+    def moved(self, by: Callable[[datetime], datetime]) -> RunGoingOn:
+        """Return the run with its moments by another clock."""
+        return self._replace(asked=by(self.asked), began=None if self.began is None else by(self.began))
 
 
 def is_news(state_at: datetime | None, heard: datetime | None, ended: datetime | None) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
+from assetflow.core.rules.runs import RunGoingOn
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.wire.deployments import Deployed, ShownAutomation
 from assetflow.errors import AssetflowError, LedgerError
@@ -19,6 +20,7 @@ from assetflow.evaluator.consumers.checks import Cycle
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.prefect_io.automations import AutomationCore, Automations
+from assetflow.prefect_io.open_runs import OpenRuns
 
 logger = logging.getLogger("assetflow.evaluator")
 
@@ -72,12 +74,15 @@ class Reconciler:
         self,
         ledger: LedgerThread,
         automations: Automations,
+        open_runs: OpenRuns,
         shown: dict[UUID, ShownAutomation],
         report: SyncReport,
     ) -> None:
         self._ledger = ledger
         self._writer = ledger.writer.consumers
         self._automations = automations
+        self._open_runs = open_runs
+        self._going_on: Sequence[RunGoingOn] | None = None
         self._shown = shown
         self._report = report
         self._left = RESHOWN_AT_ONCE
@@ -86,6 +91,7 @@ class Reconciler:
     def begin_look(self) -> None:
         """Begin to reconcile: some automations of unchanged deployments may be updated again."""
         self._left = RESHOWN_AT_ONCE
+        self._going_on = None
         self.postponed.clear()
 
     async def remove(self, deployment_id: UUID, known: ConsumerRecord | None, shown: Sequence[ShownAutomation]) -> None:
@@ -146,11 +152,19 @@ class Reconciler:
             NameTaken, InvalidSchedule, LedgerError
         """
         told = (deployed.name, deployed.id, deployed.flow_id, deployed.text, paused, held)
-        late, created = self._ledger.is_late, deployed.created
+        going_on, late = await self._runs_that_go_on(deployed), self._ledger.is_late
         consumer, _ = await self._ledger.call(
-            self._writer.deploy, *told, self._ledger.now(), late=late, created=created
+            self._writer.deploy, *told, self._ledger.now(), late=late, created=deployed.created, going_on=going_on
         )
         return consumer
+
+    async def _runs_that_go_on(self, deployed: Deployed) -> Sequence[RunGoingOn]:
+        """Return the runs of all flows that go on, if an Eager or Lazy flow may have to wait for them (8.6)."""
+        if deployed.options.schedule.keeping is None:
+            return ()
+        if self._going_on is None:
+            self._going_on = [run.moved(self._ledger.by_ledger) async for run in self._open_runs.all()]
+        return self._going_on
 
     async def _keep(self, known: ConsumerRecord | None, shown: Sequence[ShownAutomation]) -> ShownAutomation | None:
         """Return the one automation to keep: the ledger's, else one that is switched off, else any; `None` for none."""
@@ -163,8 +177,9 @@ class Reconciler:
         consumer = known.consumer
         try:
             if known.declaration != deployed.text:
-                now, late = self._ledger.now(), self._ledger.is_late
-                await self._ledger.call(self._writer.change, consumer.id, deployed.text, now, late=late)
+                going_on = await self._runs_that_go_on(deployed)
+                told = (consumer.id, deployed.text, self._ledger.now())
+                await self._ledger.call(self._writer.change, *told, late=self._ledger.is_late, going_on=going_on)
                 self._note("changed", deployed.name)
         except LedgerError:
             raise

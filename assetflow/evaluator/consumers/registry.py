@@ -25,6 +25,7 @@ from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.prefect_io.automations import Automations
 from assetflow.prefect_io.deployments import Deployments
+from assetflow.prefect_io.open_runs import OpenRuns
 from assetflow.prefect_io.rest import PrefectApi
 from assetflow.prefect_io.websocket import subscribe
 
@@ -146,7 +147,7 @@ class Registry:
         self._refusals = Refusals(ledger)
         self._refusal_board = RefusalBoard(self._automations, self._shown)
         self._are_refusals_shown = True
-        self._reconciler = Reconciler(ledger, self._automations, self._shown, self.report)
+        self._reconciler = Reconciler(ledger, self._automations, OpenRuns(api), self._shown, self.report)
 
     def nudge(self) -> None:
         """Look at Prefect now, because something has changed there."""

@@ -12,6 +12,8 @@ from sqlalchemy import Select, bindparam, delete, select, update
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.freshness.demands import settle_states
 from assetflow.core.rules import clock, opening_hours, registry
+from assetflow.core.rules.keeping import hear_going_on
+from assetflow.core.rules.runs import RunGoingOn
 from assetflow.core.rules.switching import switch
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.wire import FlowDeclaration, declaration_from_text
@@ -45,6 +47,7 @@ class ConsumerWriter(Operations):
         *,
         late: bool = False,
         created: datetime | None = None,
+        going_on: Sequence[RunGoingOn] = (),
     ) -> tuple[Consumer, list[Decision]]:
         """Add a deployment as a new consumer with an empty queue, and make the pass that follows. Contract 3.6.
 
@@ -55,6 +58,7 @@ class ConsumerWriter(Operations):
         Parameters:
             late: as in `change`.
             created: when the deployment was made; in a rebuilt ledger its policies begin then (8.17).
+            going_on: the runs that go on. An Eager flow waits for those of makers that nothing read before (8.6).
 
         Raises:
             NameTaken: the name of an asset belongs to another URI (1.2); nothing is changed.
@@ -66,7 +70,7 @@ class ConsumerWriter(Operations):
             if known is not None:
                 if not known.options.takes_part:
                     known = replace(known, paused=paused, held=held)
-                return self._change(unit, known, declaration_text, declaration, now, late)
+                return self._change(unit, known, declaration_text, declaration, now, late, going_on)
             left_behind = _live(unit, _NAMED, name)
             if left_behind is not None:
                 _remove(unit, left_behind, now)
@@ -76,13 +80,20 @@ class ConsumerWriter(Operations):
             opening_hours.follow(unit.state, None, consumer, now)
             since = (created or now) if self._store.adoption is not None else None
             freshness.follow(unit.state.freshness, None, consumer, now, since)
+            _hear(unit, going_on, now)
             touched = replace_edges(unit, deployment_id, name, declaration)
             replace_watchers(unit.connection, deployment_id, declaration.assets, now)
             decisions = self._store.passing(unit.state, touched | registry.touched_by(unit.state, consumer), now)
             return consumer, self._store.keep_up_to_date(unit.state, decisions, now)
 
     def change(
-        self, consumer: int, declaration_text: str, now: datetime, *, late: bool = False
+        self,
+        consumer: int,
+        declaration_text: str,
+        now: datetime,
+        *,
+        late: bool = False,
+        going_on: Sequence[RunGoingOn] = (),
     ) -> tuple[Consumer, list[Decision]]:
         """Give a consumer another declaration, and make the pass that follows. Contract 4.4, 5.6.
 
@@ -90,13 +101,15 @@ class ConsumerWriter(Operations):
             late: the evaluator found the change when it started, or when Prefect came back, so that updates which
                 came before it are not recorded yet. Then the clock goes through what is past by the new declaration,
                 without openings and deadlines, and makes the pass of a timed consumer (9.6).
+            going_on: as in `deploy`.
 
         Raises:
             UnknownConsumer, NameTaken, InvalidSchedule: nothing is changed.
         """
         declaration = declaration_from_text(declaration_text, where=f"consumer {consumer}")
         with self._store.transaction(now) as unit:
-            return self._change(unit, find_consumer(unit, consumer), declaration_text, declaration, now, late)
+            known = find_consumer(unit, consumer)
+            return self._change(unit, known, declaration_text, declaration, now, late, going_on)
 
     def switch(
         self, consumer: int, *, paused: bool | None = None, held: bool | None = None, now: datetime, late: bool = False
@@ -167,6 +180,7 @@ class ConsumerWriter(Operations):
         declaration: FlowDeclaration,
         now: datetime,
         late: bool,
+        going_on: Sequence[RunGoingOn],
     ) -> tuple[Consumer, list[Decision]]:
         unit.declare(consumer.id, text)
         settled = [] if late else clock.settle(unit.state, consumer, now)
@@ -175,6 +189,7 @@ class ConsumerWriter(Operations):
         changed = registry.change(unit.state, replace(consumer, deployed=now), declaration.options)
         opening_hours.follow(unit.state, consumer, changed, now)
         freshness.follow(unit.state.freshness, consumer, changed, now)
+        _hear(unit, going_on, now)
         touched = replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
         replace_watchers(unit.connection, consumer.deployment_id, declaration.assets, now)
         touched |= registry.touched_by(unit.state, changed)
@@ -191,6 +206,11 @@ def find_consumer(unit: UnitOfWork, number: int) -> Consumer:
     if consumer is None:
         raise UnknownConsumer(f"there is no consumer {number}", fix="`assetflow consumers ls` lists them")
     return consumer
+
+
+def _hear(unit: UnitOfWork, going_on: Sequence[RunGoingOn], now: datetime) -> None:
+    for run in going_on:
+        hear_going_on(unit.state, run, now)
 
 
 def _live(unit: UnitOfWork, query: Select[tuple[int]], wanted: UUID | str) -> Consumer | None:

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Row, Update, bindparam, func, literal_column, or_, select, update
 
-from assetflow.core.freshness.records import RunKind, RunState, Target
+from assetflow.core.freshness.records import RunState
 from assetflow.core.rules import clock, registry
 from assetflow.core.rules.backfill import backfill_decisions, next_decisions
 from assetflow.core.rules.fold import Touched
-from assetflow.core.rules.keeping import begin_other_run, end_kept_run, retry_kept_run, start_kept_run
+from assetflow.core.rules.keeping import end_kept_run, hear_going_on, retry_kept_run, start_kept_run
 from assetflow.core.rules.registry import NamedEvents, touch_ended
 from assetflow.core.rules.runs import RunEnd, RunGoingOn, is_news
 from assetflow.core.values.consumers import Decision
@@ -22,7 +22,7 @@ from assetflow.ledger.read.decisions import known_decisions
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import QUEUED
-from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, PENDING, RECEIPT
+from assetflow.ledger.sql.tables import DECISION, EVENT, PENDING, RECEIPT
 from assetflow.ledger.write.consumers import find_consumer
 from assetflow.ledger.write.store import Operations, UnitOfWork
 
@@ -270,9 +270,6 @@ _RUN_OF_DECISION = _KEPT_RUNS.join(DECISION, DECISION.c.id == KEPT_RUN.c.id).whe
     DECISION.c.flow_run_id == bindparam("run")
 )
 _HEARD = update(KEPT_RUN).where(KEPT_RUN.c.id == bindparam("run"))
-_CONSUMER = select(CONSUMER.c.id).where(
-    CONSUMER.c.deployment_id == bindparam("deployment"), CONSUMER.c.removed_at.is_(None)
-)
 
 
 class RunWriter(Operations):
@@ -283,14 +280,8 @@ class RunWriter(Operations):
 
         A second call changes nothing, whether or not the run has ended.
         """
-        with self._store.reads() as connection:
-            is_known = connection.execute(_RUN, {"run": run.run}).one_or_none() is not None
-            consumer = connection.scalar(_CONSUMER, {"deployment": run.deployment})
-        if is_known or consumer is None:
-            return []
-        kind: RunKind = "time" if run.by_time else "manual"
         with self._store.transaction(now) as unit:
-            begin_other_run(unit.state, Target(consumer, run.partition_key), run.run, kind, min(run.asked, now))
+            hear_going_on(unit.state, run, now)
             return self._store.keep_up_to_date(unit.state, [], now)
 
     def began(self, run: UUID, at: datetime, now: datetime) -> None:

@@ -11,9 +11,13 @@ from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.runs import RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
+from assetflow.core.values.keeping import Output
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
 
+RATES = Asset("s3://lake/rates")
 FAILED, COMPLETED = RunEnd("Failed", "failed"), RunEnd("Completed", "completed")
 
 
@@ -278,3 +282,31 @@ def test_open_runs_are_read_in_turn_however_many_there_are(place: Place) -> None
         read += found
         last = found[-1]
     assert read == runs
+
+
+@pytest.mark.parametrize("by", ["hand", "an event"])
+def test_8_6_the_first_reader_waits_for_the_run_of_its_maker_that_goes_on(sqlite_ledger: Ledger, by: str) -> None:
+    """Nothing was compared before, so that the ledger has not followed the run."""
+    place = Place(sqlite_ledger)
+    maker = FlowDeclaration(ConsumerOptions(Schedule(RAW)), (CORE,), (RAW,), (Output(CORE.token, (RAW.token,)),))
+    place.deploy("core", maker)
+    place.update(CORE)
+    run = by_hand(place)
+    if by == "an event":
+        (decision,) = place.update(RAW)
+        run = by_hand(place, run=launch(place, decision), decision=decision.id, began=place.later())
+    assert place.deploy("board", kept([CORE], [BOARD]), going_on=[run]) == []
+    if by == "hand":
+        assert end(place, run) == ["board"]
+    else:
+        assert place.names(place.end(decision)) == ["board"]
+
+
+def test_8_6_a_flow_that_becomes_eager_waits_for_the_run_of_its_maker(sqlite_ledger: Ledger) -> None:
+    place = Place(sqlite_ledger)
+    place.deploy("core", FlowDeclaration(ConsumerOptions(Schedule(RAW)), (CORE,), (RAW,)))
+    place.update(CORE)
+    place.deploy("board", FlowDeclaration(ConsumerOptions(Schedule(RATES)), (BOARD,), (CORE,)))
+    run = by_hand(place)
+    assert place.deploy("board", kept([CORE], [BOARD]), going_on=[run]) == []
+    assert end(place, run) == ["board"]

@@ -30,7 +30,7 @@ class FakePrefect:
     connect_url = url
 
     def __init__(self) -> None:
-        self.rows: dict[str, dict[str, dict[str, Any]]] = {"deployments": {}, "automations": {}}
+        self.rows: dict[str, dict[str, dict[str, Any]]] = {"deployments": {}, "automations": {}, "flow_runs": {}}
         self.fails: list[tuple[str, Exception]] = []
         self.writes: list[str] = []
         self.asked: list[str] = []

@@ -6,12 +6,16 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
+import pytest
+
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.freshness_schedules import Eager
 from assetflow.evaluator.consumers.registry import AUTOMATIONS, Registry
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from tests.evaluator.consumers.registry.fake_prefect import START, A, B, C, FakePrefect, known, registry_of
+from tests.evaluator.fakes import recording
 from tests.evaluator.ledgers import LedgerHere, ledger_here
 
 
@@ -116,3 +120,19 @@ async def test_a_resume_and_a_changed_schedule_lead_to_decisions(prefect: FakePr
 def record(ledger: Ledger, asset: Asset) -> None:
     event = AssetEvent(id=uuid4(), asset=asset, occurred=START, origin=Origin("api"))
     ledger.writer.events.record([Recording(uuid4(), (event,))], START)
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+async def test_8_6_the_first_reader_waits_for_a_run_of_its_maker_that_prefect_knows(
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry, goes_on: bool
+) -> None:
+    maker = prefect.deploy(1, A, B)
+    await registry.sync()
+    ledger.record(recording(B.uri))
+    if goes_on:
+        times = {"created": START.isoformat(), "start_time": START.isoformat()}
+        run = {"id": str(uuid4()), "deployment_id": str(maker), "state_type": "RUNNING", **times}
+        prefect.save("flow_runs", run)
+    prefect.deploy(2, Eager(B), C)
+    await registry.sync()
+    assert len(ledger.decisions) == (0 if goes_on else 1)
