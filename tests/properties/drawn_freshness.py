@@ -15,20 +15,9 @@ BY_KEY: list[Any] = ["identity", {"all_keys": {}}, {"last": 1}]
 SECONDS = [0, 10, 60, 300]
 
 
-class Draw(Random):
-    """What a scenario is drawn with.
-
-    Attributes:
-        is_plain: whether it is one without partitions, Lazy flows and policies.
-    """
-
-    is_plain = False
-
-
-def scenario(number: int, *, is_plain: bool = False) -> Json:
+def scenario(number: int) -> Json:
     """Return the scenario of a number: six to nine flows on two sources, of which each reads what is above it."""
-    draw = Draw(number)
-    draw.is_plain = is_plain
+    draw = Random(number)
     consumers: dict[str, Json] = {}
     for place in range(draw.randint(6, 9)):
         above = ["r", "s", *consumers]
@@ -45,23 +34,20 @@ def scenario(number: int, *, is_plain: bool = False) -> Json:
     return {"name": str(number), "passes": "timed", "start": text(START), "consumers": consumers, "steps": steps}
 
 
-def _flow(draw: Draw, name: str, reads: list[str]) -> Json:
-    others = [] if draw.is_plain else ["keys", "lazy"]
-    kind = draw.choice(["eager", "eager", "eager", *others, "on_missing", "plain"])
+def _flow(draw: Random, name: str, reads: list[str]) -> Json:
+    kind = draw.choice(["eager", "eager", "eager", "keys", "lazy", "on_missing", "plain"])
     found: Json = {"makes": [name], "reads": reads, "schedule": _schedule(draw, kind, reads)}
     found["takes"] = draw.choice(SECONDS)
     found["outcomes"] = draw.choice([[], [], ["failed"], ["completed", "failed"]])
     found["gives"] = {name: draw.choice([[], ["u"] * 9])}
     if draw.random() < 0.4:
         found["code_version"] = "1"
-    if draw.is_plain:
-        found["freshness"] = {name: {"maximum_lag": 3600}}
-    elif draw.random() < 0.4:
+    if draw.random() < 0.4:
         found["freshness"] = {name: {"maximum_lag": draw.choice([600, 3600]), "warn_after": 300}}
     return found
 
 
-def _schedule(draw: Draw, kind: str, reads: list[str]) -> Any:
+def _schedule(draw: Random, kind: str, reads: list[str]) -> Any:
     options: Json = {} if kind == "lazy" else {"catchup": draw.choice(["all", "latest"])}
     options["retries"] = draw.choice([0, 0, 1])
     if kind == "plain":
@@ -69,14 +55,14 @@ def _schedule(draw: Draw, kind: str, reads: list[str]) -> Any:
     if kind == "keys":
         pairs = [[uri, draw.choice(BY_KEY)] for uri in reads]
         return {"eager": options | {"partitioned": {"mappers": pairs}}}
-    if kind != "lazy" and not draw.is_plain:
+    if kind != "lazy":
         options["mappers"] = [[uri, mapper] for uri in reads if (mapper := draw.choice(MAPPERS)) is not None]
     return {kind: options}
 
 
-def _step(draw: Draw, consumers: dict[str, Json]) -> Json:
+def _step(draw: Random, consumers: dict[str, Json]) -> Json:
     name = draw.choice([*consumers])
-    key = {"partition_key": draw.choice(KEYS)} if draw.random() < 0.5 and not draw.is_plain else {}
+    key = {"partition_key": draw.choice(KEYS)} if draw.random() < 0.5 else {}
     kind = draw.choice(["event", "event", "event", "observe", "run", "trigger", "finish", "redeploy", "retry", "pause"])
     if kind == "event":
         return {"event": draw.choice("rs"), "data_version": draw.choice("12")} | key
@@ -92,9 +78,9 @@ def _step(draw: Draw, consumers: dict[str, Json]) -> Json:
     return {kind: name}
 
 
-def _redeployed(draw: Draw, flow: Json) -> Json:
+def _redeployed(draw: Random, flow: Json) -> Json:
     """Return a flow with other mappers alone, with another code version, or without one of its inputs."""
-    kind = draw.choice([*([] if draw.is_plain else ["mappers", "mappers"]), "code", "inputs"])
+    kind = draw.choice(["mappers", "mappers", "code", "inputs"])
     schedule = flow["schedule"]
     if kind == "code":
         return flow | {"code_version": "2"}

@@ -6,16 +6,19 @@ It is written from the rules and shares nothing with the code. All instants of `
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 Json = dict[str, Any]
 DAY = 24 * 60
 
 
+@cache
 def minute_of(text: str) -> int:
     return round((datetime.fromisoformat(text) - datetime(2026, 1, 1, tzinfo=UTC)).total_seconds() / 60)
 
 
+@cache
 def is_time(cron: str | None, minute: int) -> bool:
     """Return True if a cron of the drawn scenarios, such as `30 1-23/2 * * *`, names this minute."""
     if cron is None:
@@ -26,6 +29,7 @@ def is_time(cron: str | None, minute: int) -> bool:
     return minute % 60 == int(at) and minute // 60 % 24 in range(first, last + 1, int(every))
 
 
+@cache
 def time_after(cron: str, minute: int) -> int:
     return next(each for each in range(minute + 1, minute + 2 * DAY) if is_time(cron, each))
 
@@ -170,7 +174,7 @@ class NaiveTime:
             for event in queue:
                 moments = [
                     [self.too_old(gate, event) for gate in gates if not holds(gate, queue)]
-                    for uri, gates in leaves(consumer["condition"])
+                    for uri, gates in consumer["leaves"]
                     if uri == event["uri"]
                 ]
                 if all(moments) and max(map(min, moments)) <= moment:
@@ -267,6 +271,7 @@ class NaiveTime:
         new: Json = minutes | {
             "name": name,
             "condition": condition,
+            "leaves": leaves(condition),
             "keys": keys,
             "opens": opens,
             "until": until,

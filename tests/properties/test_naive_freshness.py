@@ -1,4 +1,4 @@
-"""Drawn scenarios of chapter 8 without partitions: the simulator and a naive reading of the rules give one answer."""
+"""Drawn scenarios of chapter 8: the simulator and a naive reading of the rules give one answer."""
 
 from __future__ import annotations
 
@@ -10,19 +10,36 @@ import pytest
 
 from assetflow.core.simulate import simulate
 from tests.properties.drawn_freshness import scenario
-from tests.properties.naive_freshness import NaiveFreshness, second_of
+from tests.properties.naive_freshness import NaiveFreshness
+from tests.properties.naive_items import second_of
 
 Json = dict[str, Any]
 
 
 def simulated(drawn: Json) -> Json:
     answer = json.loads(json.dumps(simulate(drawn)))
-    runs = [(second_of(row["at"]), row["consumer"], _causes(row["because"])) for row in answer["runs"]]
-    status = next(each["status"] for each in answer["answers"] if "status" in each)
-    states = {uri: (row["state"], row["outdated"]) for uri, row in status.items() if uri not in ("r", "s")}
-    policies = next(each["freshness"] for each in answer["answers"] if "freshness" in each)
-    data_times = {uri: _moment(row["data_time"]) for uri, row in policies.items()}
-    return {"runs": sorted(runs), "states": states, "data_times": data_times}
+    assert "errors" not in answer
+    answers = {kind: of for each in answer["answers"] for kind, of in each.items()}
+    runs = [(second_of(row["at"]), *_target(row), _causes(row["because"])) for row in answer["runs"]]
+    statuses = {
+        uri: (row.get("counts", row.get("state")), row["outdated"])
+        for uri, row in answers["status"].items()
+        if uri not in ("r", "s")
+    }
+    data_times = {uri: _moment(row["data_time"]) for uri, row in answers["freshness"].items()}
+    plan = {_target(row): row["verdict"] for row in answers["plan"]}
+    told = [(second_of(row["time"]), row["asset"], row["state"]) for row in answer.get("freshness_events", [])]
+    return {
+        "runs": sorted(runs, key=str),
+        "statuses": statuses,
+        "data_times": data_times,
+        "plan": plan,
+        "told": sorted(told),
+    }
+
+
+def _target(row: Json) -> tuple[str, str | None]:
+    return row["consumer"], row.get("partition_key")
 
 
 def _moment(text: str | None) -> float | None:
@@ -30,19 +47,20 @@ def _moment(text: str | None) -> float | None:
 
 
 def _causes(rows: list[Json]) -> list[str]:
-    return sorted(f"{row['kind']} {row.get('asset')}" for row in rows)
+    return sorted({f"{row['kind']} {row.get('asset')} {row.get('partition_key')}" for row in rows})
 
 
 def naive(drawn: Json) -> Json:
     answer = NaiveFreshness(drawn).answer()
     runs = [
-        (row["at"], row["consumer"], sorted(f"{kind} {uri}" for kind, uri in row["because"])) for row in answer["runs"]
+        (row["at"], row["consumer"], row["key"], sorted(f"{kind} {uri} {key}" for kind, uri, key in row["because"]))
+        for row in answer["runs"]
     ]
-    return {"runs": sorted(runs), "states": answer["states"], "data_times": answer["data_times"]}
+    return answer | {"runs": sorted(runs, key=str), "told": sorted(answer["told"])}
 
 
 @pytest.mark.parametrize("number", range(40))
 def test_a_naive_reading_of_chapter_8_gives_the_same_answer(number: int) -> None:
-    drawn = scenario(number, is_plain=True)
+    drawn = scenario(number)
 
     assert simulated(drawn) == naive(drawn)
