@@ -3,31 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from assetflow.core.shapes import shape
 from assetflow.core.values.addresses import PrefectBlock, with_variables
 from assetflow.core.values.other_triggers import WebhookTrigger
 from assetflow.core.watchers.intake import Watched
-from assetflow.core.watchers.messages import Message, check_signature, intake_of, message_id
+from assetflow.core.watchers.messages import Message, intake_of
 from assetflow.errors import UnknownWatcher, WatchingFailed
 from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.installation import Installation
 
-Status = Literal["recorded", "known", "filtered", "refused"]
 
-
-@dataclass(frozen=True)
+@shape
 class Received:
-    """The outcome of a message.
+    """The outcome of a message."""
 
-    Attributes:
-        reason: why it is refused.
-    """
-
-    status: Status
+    status: Literal["recorded", "known", "filtered", "refused"]
+    """`known`: its updates were recorded before. `refused`: it is kept, with the reason."""
     updates: int = 0
+    """How many updates were recorded."""
     reason: str = ""
 
 
@@ -40,14 +36,6 @@ class Webhook:
     @property
     def trigger(self) -> WebhookTrigger:
         return cast(WebhookTrigger, self.record.trigger)
-
-    def message_id(self, at: Installation, headers: Mapping[str, str]) -> str:
-        """Return the id of a message; see `signatures.message_id`."""
-        return message_id(self.trigger.signs, headers, at.now())
-
-    def check(self, headers: Mapping[str, str], body: bytes, secret: str) -> None:
-        """Check the signature of a message; see `signatures.check_signature`."""
-        check_signature(self.trigger.signs, headers, body, secret)
 
 
 def find_webhook(at: Installation, name: str) -> Webhook:

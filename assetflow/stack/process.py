@@ -121,11 +121,11 @@ class StackProcess:
             time.sleep(POLL_SECONDS)
         return self.exit_code
 
-    def stop(self, signals: Sequence[signal.Signals] = (signal.SIGTERM, signal.SIGKILL)) -> None:
+    def stop(self) -> None:
         """Stop the process and its children; return at once if it is stopped already."""
         if self._process is None:
             return
-        for number in signals:
+        for number in (signal.SIGTERM, signal.SIGKILL):
             if self._signal_group(number) and self._ended_within(STOP_SECONDS):
                 break
         # Its children may outlive it: stop the whole process group.
