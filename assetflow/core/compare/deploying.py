@@ -66,17 +66,18 @@ def compare(
         keep: the deployments that stay as they are though nobody wants them.
     """
     deploy = _Deploy(state, now)
-    before, renamed = {each.name: each for each in deployed}, renamed or {}
+    before, renamed, kept = {each.name: each for each in deployed}, renamed or {}, frozenset(keep)
     changes: list[ConsumerChange] = []
     for each in sorted(wanted, key=lambda flow: flow.name):
         was = renamed.get(each.name, "")
         changes += deploy.change(each, before.get(was or each.name), was)
     refused = {each.consumer for each in changes if each.kind == "refused"}
     left = {each.name for each in wanted} | {*renamed.values()}
-    gone = [each for each in deployed if each.name not in left and each.name not in keep]
+    others = [each for each in deployed if each.name not in left]
+    gone = [each for each in others if each.name not in kept]
     for flow in gone:
         changes += deploy.remove(flow)
-    stay = [each for each in deployed if each.name in refused or (each.name not in left and each not in gone)]
+    stay = [each for each in deployed if each.name in refused] + [each for each in others if each.name in kept]
     lost = tuple(_lost(state, deployed, stay, [each for each in wanted if each.name not in refused]))
     touched = {name for each in changes for name in (each.consumer, each.was)}
     stays = sum(each.consumer is not None and each.name not in touched for each in deployed)
