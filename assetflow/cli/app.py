@@ -64,6 +64,7 @@ app.command("assetflow.cli.server:app", name="server", help="Evaluator, REST API
 app.command("assetflow.cli.simulate:simulate", name="simulate", help="Show what schedules would do with events.")
 app.command("assetflow.cli.stacks:app", name="spark", help="Spark's own local Connect server of this project.")
 app.command("assetflow.cli.status:status", name="status", help="Show whether everything works, and what is waiting.")
+app.command("assetflow.cli.trace:trace", name="trace", help="Show what an update or a run led to.")
 app.command("assetflow.cli.watcher:app", name="watcher", help="The process that watches queues and files.")
 app.command("assetflow.cli.watchers:app", name="watchers", help="Watchers: queues and files that update assets.")
 app.command(

@@ -12,8 +12,8 @@ from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
-from rich.tree import Tree
 
+from assetflow.core.explain.trace import drawn, line_words
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.records import DecisionRecord
@@ -23,7 +23,7 @@ from assetflow.stack.summary import Json, Story
 
 def show(story: Story, summary: Json) -> RenderableType:
     """Return all tables and the tree, one below the other."""
-    return Group(_table(story), Text(), _tree(story), Text(), _consumers(summary), Text(), _results(summary))
+    return Group(_table(story), Text(), _trees(story), Text(), _consumers(summary), Text(), _results(summary))
 
 
 def _table(story: Story) -> Table:
@@ -47,32 +47,11 @@ def _table(story: Story) -> Table:
     return table
 
 
-def _tree(story: Story) -> Tree:
-    """Return a tree with each flow run under the run whose event completed its condition."""
-    tree = Tree(Text("What triggered what", style="bold"))
-    made_by: dict[UUID, list[AssetEvent]] = {}
-    for event in story.events:
-        if event.source_flow_run:
-            made_by.setdefault(event.source_flow_run.id, []).append(event)
-    by_last = _completed_by(story)
-    triggered = {run.id for decisions in by_last.values() for _, _, run in decisions if run}
-
-    def add(parent: Tree, run: FlowRun, label: str) -> None:
-        branch = parent.add(Text.assemble((label, "cyan"), f"  {run.name}  ", (run.state, _state_style(run))))
-        for group in _groups(made_by.get(run.id, []), by_last):
-            event = group[-1]
-            leaf = branch.add(
-                Text.assemble(("● ", "green"), event.asset.name, (f"  {_numbers(group)}{_rows(group)}", "dim"))
-            )
-            for consumer, _, following in by_last.get(event.id, []):
-                if following:
-                    add(leaf, following, consumer)
-
-    for run in story.runs:
-        if run.id in made_by and run.id not in triggered:
-            flow = made_by[run.id][0].source_flow_run
-            add(tree, run, f"{flow.flow_name}/{flow.deployment_name}" if flow else "")
-    return tree
+def _trees(story: Story) -> Group:
+    """Return what triggered what: each tree that began with an update or a run which nothing led to."""
+    lines = (each for told in reversed(story.traces) for each in drawn(told))
+    trees = (Text(branches + line_words(line), "red" if line.has_failed else "") for branches, line in lines)
+    return Group(Text("What triggered what", style="bold"), *trees)
 
 
 def _consumers(summary: Json) -> Table:
@@ -153,17 +132,8 @@ def _entries(value: object) -> list[Json]:
     return cast("list[Json]", value)
 
 
-def _rows(events: Sequence[AssetEvent]) -> str:
-    rows = [event.metrics["rows"] for event in events if "rows" in event.metrics]
-    return f"  {sum(rows):,} rows" if rows else ""
-
-
 def _clock(moment: datetime | None) -> str:
     return moment.astimezone().strftime("%H:%M:%S") if moment else ""
-
-
-def _state_style(run: FlowRun) -> str:
-    return "green" if run.state_type == "COMPLETED" else "red"
 
 
 def _mark(ok: object) -> Text:

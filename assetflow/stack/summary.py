@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import cast
 from uuid import UUID
 
+from assetflow.core.explain.trace import Trace
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.freshness.records import RunState
 from assetflow.core.rules import registry
@@ -22,6 +23,7 @@ from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.core.wire import declaration_from_text
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord
+from assetflow.operations.tracing import newest_traces
 from assetflow.stack.calls import FlowRun, runs_of
 
 
@@ -42,6 +44,7 @@ class Ended:
     run: FlowRun
 
 
+MOST_TREES = 50
 Fact = DeployedConsumer | Recording | Ended
 
 
@@ -142,6 +145,7 @@ class Story:
         events: the events, ordered by sequence.
         decisions: the decisions, ordered by number, each with the events that it consumed.
         expected: the decisions that the rules make from the recorded events, in ledger order.
+        traces: what triggered what, the newest tree first.
     """
 
     consumers: dict[int, Consumer]
@@ -149,6 +153,7 @@ class Story:
     decisions: list[tuple[DecisionRecord, tuple[AssetEvent, ...]]]
     expected: list[Decision]
     runs: list[FlowRun]
+    traces: Sequence[Trace] = ()
 
     @classmethod
     def read(cls, reader: Reader, runs: list[FlowRun], deployed: Sequence[DeployedConsumer]) -> Story:
@@ -165,6 +170,7 @@ class Story:
             decisions=[(record, consumed[record.id]) for record in records],
             expected=fold_again(reader, deployed, runs),
             runs=runs,
+            traces=newest_traces(reader, MOST_TREES, datetime.now(UTC)),
         )
 
     def as_json(self) -> Json:

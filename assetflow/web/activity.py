@@ -1,4 +1,4 @@
-"""The activity page: updates, the decisions that they led to, and the runs, newest first."""
+"""The activity page: what triggered what, as trees, or as a list of updates and decisions; newest first."""
 
 from __future__ import annotations
 
@@ -7,17 +7,22 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from assetflow.api.requests import LARGEST, Text, TheReader
+from assetflow.api.requests import LARGEST, Text, TheBackend
+from assetflow.core.explain.trace import Trace
 from assetflow.errors import UnknownAsset, UnknownConsumer
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_consumer, find_uri
+from assetflow.operations.tracing import newest_traces, trace_of
 from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, receipts_of, updates_happened
-from assetflow.web.pages import ThePages, url
+from assetflow.web.pages import Pages, ThePages, url
 from assetflow.web.prefect_runs import LateRun, LateRuns, look_again, states_address
 
 router = APIRouter()
 
-Show = Literal["", "updates", "decisions", "waiting", "undeliverable", "late"]
+TREES = 12
+# A tree shows so many lines beside others; on its own page, all.
+LINES = 25
+Show = Literal["", "all", "updates", "decisions", "waiting", "undeliverable", "late"]
 Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
 
@@ -31,7 +36,7 @@ async def late_runs(request: Request, show: Show = "") -> Sequence[LateRun]:
 def show_activity(
     request: Request,
     pages: ThePages,
-    reader: TheReader,
+    backend: TheBackend,
     late: Annotated[Sequence[LateRun], Depends(late_runs)],
     show: Show = "",
     asset: Text = "",
@@ -39,18 +44,22 @@ def show_activity(
     events: Place = None,
     decisions: Place = None,
 ) -> Response:
-    """Show a page of updates and decisions.
+    """Show the newest trees of causes or, with a filter, a page of updates and decisions.
 
     Parameters:
+        show: what to list; `all` for updates and decisions.
         asset: only updates of this asset, by name or URI.
         consumer: only decisions of this consumer.
         events, decisions: only events before this sequence, and decisions before this number.
         late: the runs that wait in a work pool.
     """
+    if not (show or asset or consumer or events or decisions):
+        return _show_traces(request, pages, newest_traces(backend.ledger.reader, TREES, backend.now()))
+    reader = backend.ledger.reader
     unknown, uri, number = _find_filters(reader, asset.strip(), consumer.strip())
     found: list[Happened] = []
     if not unknown:
-        wants_events = show in ("", "updates") and (number is None or uri is not None)
+        wants_events = show in ("", "all", "updates") and (number is None or uri is not None)
         wants_decisions = show not in ("updates", "late") and (uri is None or number is not None)
         found += updates_happened(reader, uri, events) if wants_events else []
         status = show if show in ("waiting", "undeliverable") else None
@@ -65,6 +74,7 @@ def show_activity(
         request,
         "activity.html",
         fragment="list",
+        traces=None,
         found=shown,
         consumed=reader.decisions.consumed_assets([each.number for each in made]),
         receipts=receipts_of(reader, shown),
@@ -78,6 +88,27 @@ def show_activity(
         again=look_again(made),
         states=states_address(made),
     )
+
+
+@router.get("/activity/{what:path}")
+def show_trace(request: Request, pages: ThePages, backend: TheBackend, what: Text) -> Response:
+    """Show what an update, a run, or the newest update of an asset led to. Contract 7.4."""
+    found = trace_of(backend.ledger.reader, what, backend.now())
+    here = url("/activity", what)
+    return pages.show(request, "trace.html", fragment="live_part", trace=found, here=here, **_open_runs([found]))
+
+
+def _show_traces(request: Request, pages: Pages, found: Sequence[Trace]) -> Response:
+    shown = [each.cut_to(LINES) for each in found]
+    filters = dict.fromkeys(("unknown", "show", "asset", "consumer", "newest", "older"), "")
+    content = filters | {"found": (), "here": "/activity"} | _open_runs(shown)
+    return pages.show(request, "activity.html", fragment="list", traces=shown, **content)
+
+
+def _open_runs(traces: Sequence[Trace]) -> dict[str, object]:
+    """Return what a page needs to follow the runs that go on."""
+    runs = [run for each in traces for line in each.lines for run in line.runs]
+    return {"again": look_again(runs), "states": states_address(runs)}
 
 
 def _find_filters(reader: Reader, asset: str, consumer: str) -> tuple[str, str | None, int | None]:

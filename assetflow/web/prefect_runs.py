@@ -15,6 +15,7 @@ from fastapi.concurrency import run_in_threadpool
 
 from assetflow.api.requests import Backend
 from assetflow.core.explain import NotStarted, RunFacts
+from assetflow.core.explain.trace import TracedRun
 from assetflow.errors import AssetflowError
 from assetflow.ledger.records import DecisionRecord
 from assetflow.prefect_io.flow_runs import MOST, run_states
@@ -57,14 +58,14 @@ class RunStates:
             self._known |= {run: (now, name) for run, name in found.items()}
 
 
-def states_address(decisions: Iterable[DecisionRecord | RunFacts | None]) -> str:
+def states_address(decisions: Iterable[DecisionRecord | RunFacts | TracedRun | None]) -> str:
     """Return the address that tells the states of those of these runs that have not ended; "" for none."""
     runs = [each.flow_run_id for each in decisions if each is not None and each.ended is None]
     named = ",".join(str(run) for run in runs[:MOST] if run is not None)
     return url("/run-states", runs=named) if named else ""
 
 
-def look_again(decisions: Iterable[DecisionRecord | None]) -> str:
+def look_again(decisions: Iterable[DecisionRecord | TracedRun | None]) -> str:
     """Return the htmx trigger for a page that shows these decisions; empty if all their runs have ended."""
     under_way = [each for each in decisions if each is not None and each.ended is None]
     if not under_way:

@@ -68,6 +68,7 @@ COMMANDS = [
     "runs ls",
     "simulate SCENARIO",
     "status",
+    "trace orders",
     "version",
     "watchers ls",
 ]

@@ -67,6 +67,8 @@ plan
 queue ls
 queue ls report/daily
 runs ls
+trace s3://lake/raw
+trace report
 watchers ls
 simulate tests/conformance/cases/basic.json
 observe s3://lake/seen v1

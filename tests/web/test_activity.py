@@ -107,7 +107,7 @@ def test_the_activity_is_empty_at_first(site: Site) -> None:
 
 def entries(site: Site, query: str = "") -> list[str]:
     """What the activity lists, newest first: the subject of each entry."""
-    text = site.page(f"/activity{query}").text
+    text = site.page(f"/activity{query or '?show=all'}").text
     words = text.partition("and the runs.")[2].split()
     return [words[at + 1] for at, word in enumerate(words) if word in ("update", "decision")]
 
@@ -122,7 +122,7 @@ def test_updates_and_decisions_stand_newest_first_and_can_be_filtered(site: Site
     assert entries(site, "?consumer=report/nightly") == ["report/nightly"]
     assert entries(site, "?consumer=report/nightly&asset=orders") == ["report/nightly", "orders"]
     assert entries(site, "?show=decisions&asset=orders") == []
-    page = site.page("/activity")
+    page = site.page("/activity?show=all")
     assert "on orders , customers" in page.text or "on orders, customers" in page.text
     assert f"/runs/{RUN}" in page.links
     assert f"/runs/{SOURCE}" in page.links
@@ -159,9 +159,9 @@ def test_pages_of_the_activity_hold_everything_once(site: Site, ledger: Ledger) 
     deploy(ledger, "audit/all", ORDERS)
     for minute in range(80):
         update(ledger, ORDERS if minute % 4 else CUSTOMERS, minute)
-    address, seen = "/activity", list[str]()
+    address, seen = "/activity?show=all", list[str]()
     while address:
         page = site.page(address)
         seen += [link for link in page.links if link.startswith(("/events/", "/decisions/"))]
-        address = next((link for link in page.links if link.startswith("/activity?events")), "")
+        address = next((link for link in page.links if link.startswith("/activity?show=all&events")), "")
     assert len(seen) == len(set(seen)) == 80 + 60

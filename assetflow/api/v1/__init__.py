@@ -14,6 +14,7 @@ from assetflow.api.v1 import (
     simulation,
     starting_runs,
     statuses,
+    tracing,
     watchers,
 )
 
@@ -28,6 +29,7 @@ _PARTS = (
     consumers,
     starting_runs,
     decisions,
+    tracing,
     simulation,
     watchers,
 )

@@ -181,9 +181,19 @@ def source_of(origin: Origin) -> str:
         return _PLACES[origin.kind] + (f" ({origin.by})" if origin.by else "")
     parts = [] if task is None else [f"task {task.name or task.id}"]
     if run is not None:
-        deployment = "/".join(name for name in (run.flow_name, run.deployment_name) if name)
+        deployment = _deployment(origin)
         parts.append(f"flow run {run.name or run.id}" + (f" ({deployment})" if deployment else ""))
     return " of ".join(parts)
+
+
+def maker_of(origin: Origin) -> str:
+    """Return who made an event in short: the deployment of its flow run, else what `source_of` says."""
+    return _deployment(origin) or source_of(origin)
+
+
+def _deployment(origin: Origin) -> str:
+    run = origin.flow_run
+    return "" if run is None else "/".join(name for name in (run.flow_name, run.deployment_name) if name)
 
 
 def _explain(

@@ -127,6 +127,11 @@ _SHORT: Mapping[VerdictName, str] = {
 }
 
 
+def in_short(verdict: VerdictName) -> str:
+    """Return what a verdict says of a target, in a few words."""
+    return _SHORT[verdict]
+
+
 def explain_plan(
     book: FreshnessState,
     name_of: Callable[[str], str],

@@ -264,8 +264,8 @@ class WaitingQueue:
 
     consumer: str
     target_key: str | None
-    since: datetime
     words: str
+    since: datetime
 
 
 class WaitingReader(Topic):
@@ -278,15 +278,26 @@ class WaitingReader(Topic):
         """
         with self._connect() as connection:
             rows = connection.execute(_LONGEST, {"most": limit}).all()
-            state = State(QueueSource(connection))
-            state.begin(connection.execute(_LAST_EVENT).scalar_one() + 1, now)
             places = {(number, key): since for number, key, since, _ in rows}
-            state.consumers.load_ids(number for number, _ in places)
-            state.queues.load(places)
-            state.names.load(dict.fromkeys(uri for place in places for uri in state.queues.pending(*place)))
-            found: list[WaitingQueue] = []
-            for (number, key), since in places.items():
-                consumer = state.consumers.find(number)
-                if consumer is not None:
-                    found.append(WaitingQueue(consumer.name, key, since, why_it_waits(state, consumer, key, now)))
+            words = words_of_queues(connection, places, now)
+        found = [WaitingQueue(*words[place], since) for place, since in places.items() if place in words]
         return found, rows[0][3] if rows else 0
+
+
+def words_of_queues(
+    connection: Connection, places: Collection[tuple[int, str | None]], now: datetime
+) -> dict[tuple[int, str | None], tuple[str, str | None, str]]:
+    """Return, for each of these queues, its consumer's name, its target key, and why it starts no run.
+
+    The queues of removed consumers are left out.
+    """
+    state = State(QueueSource(connection))
+    state.begin(connection.execute(_LAST_EVENT).scalar_one() + 1, now)
+    state.consumers.load_ids(number for number, _ in places)
+    state.queues.load(places)
+    state.names.load(dict.fromkeys(uri for place in places for uri in state.queues.pending(*place)))
+    return {
+        (number, key): (consumer.name, key, why_it_waits(state, consumer, key, now))
+        for number, key in places
+        if (consumer := state.consumers.find(number)) is not None
+    }

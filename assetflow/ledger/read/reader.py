@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from assetflow.ledger.read.pruning import PruningReader
     from assetflow.ledger.read.queues import QueueReader, WaitingReader
     from assetflow.ledger.read.states import States
+    from assetflow.ledger.read.tracing import TraceReader
     from assetflow.ledger.read.watchers import WatcherReader
 
 # The module and the class of each topic. A command imports those of the topics that it reads.
@@ -68,6 +69,7 @@ _TOPICS = {
     "waiting": ("queues", "WaitingReader"),
     "past": ("past", "PastReader"),
     "comparing": ("comparing", "CompareReader"),
+    "tracing": ("tracing", "TraceReader"),
 }
 
 # The topics that open states.
@@ -89,6 +91,7 @@ class Reader(Topic):
         past: what was queued at a moment of the past.
         partition_states: which keys of an asset are awaited, made now, or failed.
         comparing: what a deploy would change.
+        tracing: what updates and runs have led to.
         what_if: what would happen, if an update came or a consumer were resumed.
     """
 
@@ -114,6 +117,7 @@ class Reader(Topic):
     waiting: WaitingReader
     past: PastReader
     comparing: CompareReader
+    tracing: TraceReader
 
     def __init__(self, engine: Engine, place: str) -> None:
         super().__init__(self._open_connection)

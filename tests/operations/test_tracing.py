@@ -1,0 +1,193 @@
+"""Trees of causes: what an update, a run or an asset has led to. Contract 7.4."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from assetflow.core.explain.trace import Trace, drawn, line_words
+from assetflow.core.partitions import IdentityMapper
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.timing import Deadline
+from assetflow.errors import UnknownAsset, UnknownEvent
+from assetflow.ledger import Ledger
+from assetflow.operations.tracing import newest_traces, trace_of
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
+
+REPORT = Asset("s3://lake/report", name="report")
+NOW = NOON + timedelta(hours=1)
+
+
+def told(trace: Trace) -> list[str]:
+    return [f"{branches}{line_words(line)}" for branches, line in drawn(trace)]
+
+
+def tree(ledger: Ledger, what: object, now: object = NOW) -> list[str]:
+    return told(trace_of(ledger.reader, str(what), now))  # pyright: ignore[reportArgumentType]
+
+
+def ran(ledger: Ledger, decision: Decision, minute: int, *assets: Asset, state: str = "Completed") -> UUID:
+    """The run of a decision takes so many minutes from noon on, and updates assets in its last."""
+    run, end = uuid4(), NOON + timedelta(minutes=minute)
+    ledger.writer.decisions.launched(decision.id, run, decision.made)
+    origin = Origin("task", flow_run=SourceFlowRun(run, "calm-fox", flow_name="report", deployment_name="nightly"))
+    events = tuple(AssetEvent(uuid4(), each, end, origin, metrics={"rows": 3}) for each in assets)
+    if events:
+        ledger.writer.events.record([Recording(uuid4(), events)], end)
+    ledger.writer.decisions.ended(state, end, decision_id=decision.id)
+    return run
+
+
+def test_a_run_hangs_below_the_newest_update_that_led_to_it_and_names_the_others(ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS, produces=(REPORT,))
+    deploy(ledger, "mail/all", REPORT)
+    update(ledger, ORDERS, 1)
+    (decision,) = update(ledger, CUSTOMERS, 2)
+    run = ran(ledger, decision, 3, REPORT)
+    below = [
+        "└─ ✓ report/nightly  60 s  with orders 12:01:00",
+        "   └─ ● report  3 rows",
+        "      └─ ◌ mail/all  waiting",
+    ]
+    assert tree(ledger, "customers") == ["● customers  by the API", *below]
+    also = [below[0].replace("orders 12:01:00", "customers 12:02:00"), *below[1:]]
+    assert tree(ledger, event_id(1)) == tree(ledger, 1) == ["● orders  by the API", *also]
+    for name in (decision.id, run, str(run)[:8]):
+        assert [line.strip("└─ ") for line in tree(ledger, name)] == [
+            "✓ report/nightly  60 s",
+            "● report  3 rows",
+            "◌ mail/all  waiting",
+        ]
+    found = trace_of(ledger.reader, "customers", NOW)
+    assert (found.runs, found.failed, found.until) == (2, 0, None)
+    assert found.words == "2 runs, goes on"
+    assert found.at == NOON + timedelta(minutes=2)
+
+
+def test_runs_that_ended_alike_and_keys_that_came_together_are_one_line(ledger: Ledger) -> None:
+    deploy(ledger, "hours/copy", PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=IdentityMapper()))
+    keys = [f"2026-01-01T{hour:02}" for hour in range(10)]
+    events = tuple(AssetEvent(uuid4(), HOURLY, NOON, Origin("cli"), partition_key=key) for key in keys)
+    ((_, made),) = ledger.writer.events.record([Recording(uuid4(), events)], NOON)
+    for number, decision in enumerate(made):
+        ran(ledger, decision, number + 1, state="Crashed" if number == 4 else "Completed")
+    assert tree(ledger, "hourly") == [
+        "● hourly  10 keys  by the command line",
+        "├─ ✓ hours/copy  ×9  60 s to 10 min",
+        f"└─ ✕ hours/copy  {keys[4]}  crashed  5 min",
+    ]
+    assert trace_of(ledger.reader, "hourly", NOW).words == "10 runs, 1 failed, done in 10 min"
+
+
+def test_a_consumer_that_does_not_run_stands_there_with_the_reason(ledger: Ledger) -> None:
+    deploy(ledger, "both/one", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(minutes=20)))
+    for name in ("first/shop", "second/shop"):
+        paused = deploy(ledger, name, ORDERS)
+        ledger.writer.consumers.switch(paused.id, paused=True, now=NOON)
+    update(ledger, ORDERS, 1)
+    ledger.writer.clock.run(NOW, NOW)
+    assert tree(ledger, "orders") == [
+        "● orders  by the API",
+        "├─ ◌ both/one  waits: still needs customers, for 59 min; it missed its deadline",
+        "└─ ◌ first/shop, second/shop  paused: dropped the update",
+    ]
+    assert trace_of(ledger.reader, "orders", NOW).words == "no run, 3 did not run"
+
+
+def test_an_update_that_nobody_queued_and_a_run_that_nothing_reads(ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS, produces=(REPORT,))
+    (decision,) = update(ledger, ORDERS, 1)
+    ran(ledger, decision, 2, REPORT, CUSTOMERS)
+    assert tree(ledger, "customers") == ["● customers  3 rows, nothing runs on it  by report/nightly"]
+    assert tree(ledger, "orders")[1:] == ["└─ ✓ report/nightly  60 s  ─▶ report, customers"]
+
+
+def test_runs_of_eager_flows_hang_below_what_they_read(ledger: Ledger) -> None:
+    place = Place(ledger)
+    place.deploy("core/one", kept([RAW], [CORE], code="1"))
+    place.deploy("board/one", kept([CORE], [BOARD]))
+    first = only(place.update(RAW))
+    board = only(place.run("core/one", first, CORE, code="1"))
+    place.run("board/one", board, BOARD)
+    second = only(place.update(RAW))
+    place.end(second, "failed")
+    again = only(place.deploy("core/one", kept([RAW], [CORE], code="2")))
+    place.run("core/one", again, CORE, code="2")
+    place.deploy("core/one", kept([RAW], [CORE], code="3"))
+    lines = tree(ledger, 1, place.now)
+    assert [line.strip("└─ ").split("  ")[0] for line in lines] == [
+        "● s3://lake/raw",
+        "✓ core/one",
+        "● s3://lake/core",
+        "✓ board/one",
+    ]
+    assert [line.strip("├└─ ").split("  ")[0] for line in tree(ledger, "s3://lake/raw", place.now)[1:3]] == [
+        "✕ core/one",
+        "✓ core/one",
+    ]
+    (code,) = [found for found in newest_traces(ledger.reader, 10, place.now) if not found.lines[0].uri]
+    assert code.lines[0].name == "core/one", "new code led to it"
+
+
+def test_keys_of_an_eager_flow_hang_below_their_own_update(ledger: Ledger) -> None:
+    place = Place(ledger)
+    place.deploy("core/one", kept([RAW], [CORE], mapper=IdentityMapper()))
+    place.deploy("board/one", kept([CORE], [BOARD], mapper=IdentityMapper(), on=["data"]))
+    a, b = only(place.update(RAW, "a")), only(place.update(RAW, "b"))
+    place.run("core/one", a, CORE)
+    place.end(b, "failed")
+    assert [line.split("  ")[0] for line in tree(ledger, 1, place.now)][1:2] == ["└─ ✓ core/one"]
+    assert "board/one  a" in tree(ledger, 1, place.now)[-1]
+    assert tree(ledger, 2, place.now)[1:] == ["└─ ✕ core/one  b  failed"]
+
+
+def test_a_circle_ends_where_it_was_followed_to(ledger: Ledger) -> None:
+    deploy(ledger, "round/about", ORDERS, produces=(ORDERS,))
+    decisions = update(ledger, ORDERS, 1)
+    for minute in range(2, 6):
+        ran(ledger, decisions[0], minute, ORDERS)
+        decisions = [decision for decision, _ in ledger.reader.decisions.waiting()]  # pyright: ignore
+    lines = tree(ledger, 1)
+    assert [line.strip("└─ ").split("  ")[0] for line in lines] == ["● orders", "✓ round/about"] * 4 + [
+        "● orders",
+        "◌ round/about",
+    ]
+    assert not trace_of(ledger.reader, "1", NOW).is_cut
+
+
+def test_a_tree_that_is_too_large_says_so(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(ledger, "report/nightly", ORDERS, produces=(REPORT,))
+    (decision,) = update(ledger, ORDERS, 1)
+    ran(ledger, decision, 2, REPORT, CUSTOMERS)
+    monkeypatch.setattr("assetflow.ledger.read.tracing.MOST", 2)
+    assert trace_of(ledger.reader, "1", NOW).is_cut
+    monkeypatch.setattr("assetflow.ledger.read.tracing.MOST", 100)
+    monkeypatch.setattr("assetflow.ledger.read.tracing.LEVELS", 1)
+    assert trace_of(ledger.reader, "1", NOW).is_cut
+    assert trace_of(ledger.reader, "1", NOW).cut_to(1).left_out == 1
+
+
+def test_the_newest_trees_begin_with_what_nothing_led_to(ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS, produces=(REPORT,))
+    (decision,) = update(ledger, ORDERS, 1)
+    ran(ledger, decision, 2, REPORT)
+    by_hand = SourceFlowRun(UUID(int=5), "calm-fox", flow_name="load", deployment_name="shop")
+    update(ledger, CUSTOMERS, 3, origin=Origin("task", flow_run=by_hand))
+    update(ledger, HOURLY, 4, origin=Origin("task", flow_run=by_hand))
+    found = newest_traces(ledger.reader, 10, NOW)
+    assert [each.lines[0].name for each in found] == ["load/shop", "orders"]
+    assert [line.name for line in found[0].lines[0].made] == ["customers", "hourly"]
+    assert newest_traces(ledger.reader, 1, NOW) == found[:1]
+
+
+def test_what_is_not_known_is_said(ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    for what, error in ((uuid4(), UnknownEvent), ("ordres", UnknownAsset), ("orders", UnknownEvent), (7, UnknownEvent)):
+        with pytest.raises(error):
+            tree(ledger, what)

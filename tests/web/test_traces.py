@@ -1,0 +1,64 @@
+"""The page of trees: what triggered what."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import UUID
+
+from assetflow.ledger import Ledger
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
+from tests.web.conftest import Site
+from tests.web.test_activity import RUN, SOURCE, ran
+
+
+def test_the_activity_shows_trees_and_each_has_an_address(site: Site, ledger: Ledger) -> None:
+    decision = ran(ledger)
+    page = site.page("/activity")
+    assert "report/nightly" in page.text
+    assert f"/activity/{SOURCE}" in page.links
+    assert f"/runs/{RUN}" in page.links
+    assert f"/events/{event_id(1)}" in page.links
+    for address in ("customers", "s3:%2F%2Flake%2Fcustomers", event_id(2), 2):
+        found = site.page(f"/activity/{address}")
+        assert "What customers led to" in found.text
+        assert "with orders" in found.text
+        assert "1 run, done in" in found.text
+    for number in (decision, RUN):
+        assert "What report/nightly led to" in site.page(f"/activity/{number}").text
+    assert site.get("/activity/ordres").status_code == 404
+
+
+def test_a_tree_follows_its_runs_until_they_have_ended(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "audit/all", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1)
+    ledger.writer.decisions.launched(decision.id, RUN, NOON)
+    page = site.get("/activity/orders").text
+    assert f'id="state-{RUN}"' in page
+    assert f"/run-states?runs={RUN}" in page
+    assert "every 10s" in page
+    ledger.writer.decisions.ended("Failed", NOON + timedelta(minutes=5), flow_run_id=RUN)
+    page = site.get("/activity/orders").text
+    assert "1 run, 1 failed, done in" in page
+    assert "every 10s" not in page
+
+
+def test_a_page_of_many_trees_shows_the_first_lines_of_each(site: Site, ledger: Ledger) -> None:
+    for number in range(40):
+        deploy(ledger, f"reader-{number}/shop", ORDERS)
+    update(ledger, ORDERS, 1)
+    assert "16 more lines" in site.page("/activity").text
+    assert "more line" not in site.page("/activity/orders").text
+
+
+def test_the_api_and_the_page_know_the_same_tree(site: Site, ledger: Ledger) -> None:
+    ran(ledger)
+    found = site.get("/api/v1/trace/customers").json()
+    assert [(line["depth"], line["kind"], line["name"]) for line in found["lines"]] == [
+        (0, "update", "customers"),
+        (1, "run", "report/nightly"),
+    ]
+    assert found["lines"][1]["made"][0]["name"] == "report"
+    assert site.get("/api/v1/trace/s3://lake/customers").json() == found
+    assert site.get(f"/api/v1/trace/{event_id(2)}").json() == found
+    assert site.get(f"/api/v1/trace/{UUID(int=99)}").status_code == 404
+    assert CUSTOMERS.uri == found["lines"][0]["uri"]
