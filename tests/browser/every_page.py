@@ -7,7 +7,9 @@ from uuid import uuid4
 
 from assetflow import FreshnessPolicy
 from assetflow.core.partitions import StartOfDayMapper
+from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Origin, SourceFlowRun
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
 from assetflow.operations import backfill
@@ -25,6 +27,7 @@ CLICKS, SESSIONS, FUNNEL = (
 PRICES, MARGINS, OFFERS, SHELF = (
     Asset(f"s3://lake/prices/{name}", name=name, group="prices") for name in ("prices", "margins", "offers", "shelf")
 )
+BOARD = Asset("s3://lake/board", name="board", group="shop")
 HUB = Asset("s3://lake/calendar", name="calendar", group="common")
 STOCK = Asset("s3://lake/stock", name="stock", group="shop", freshness=FreshnessPolicy(timedelta(hours=6)))
 
@@ -76,9 +79,36 @@ def fill_more(ledger: Ledger) -> None:
     for decision, _ in waiting[:-1]:
         ledger.writer.decisions.launched(decision.id, uuid4(), START)
     ledger.writer.decisions.undeliverable(waiting[-1][0].id, "Prefect answers 409: no such work pool", START)
+    _fail_and_follow(ledger)
     ledger.writer.clock.run(START, START)
     keep_diff(ledger, START)
     ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
+
+
+def _fail_and_follow(ledger: Ledger) -> None:
+    """Add an update that leads to runs which fail, and to others which lead on."""
+    names = ["board/shop", "fraud-check/shop", *(f"mail/team-{number:02}" for number in range(12))]
+    for name in names:
+        deploy(ledger, name, CUSTOMERS, produces=(BOARD,) if name == "board/shop" else ())
+    deploy(ledger, "slides/shop", BOARD)
+    deploy(ledger, "with-deadline/shop", CUSTOMERS & BOARD & SHELF)
+    update(ledger, CUSTOMERS, timedelta(seconds=40))
+    for number, name in enumerate(names):
+        flow = ledger.reader.consumers.named(name)
+        assert flow is not None
+        (made,) = ledger.reader.decisions.find(consumer=flow.consumer.id)
+        run, end = uuid4(), START - timedelta(seconds=30 - number)
+        ledger.writer.decisions.launched(made.id, run, START - timedelta(seconds=39))
+        if name == "board/shop":
+            source = SourceFlowRun(run, "calm-fox", flow_name="board", deployment_name="shop")
+            update(ledger, BOARD, timedelta(seconds=31), origin=Origin("task", flow_run=source), metrics={"rows": 3})
+        state, outcome, error = ("Completed", "completed", "")
+        if name == "fraud-check/shop":
+            state, outcome, error = "Failed", "failed", "model endpoint answers 503 <b>\nat line 7"
+        ledger.writer.decisions.ended(state, end, decision_id=made.id)
+        of = (0, run, "calm-fox", made.deployment_id, "", None, state, outcome, "decision", made.id)
+        ended = EndedRun(*of, START, START - timedelta(seconds=39), end, error, state_at=end)  # type: ignore[arg-type]
+        ledger.writer.ended_runs.add([ended], START)
 
 
 def every_page(ledger: Ledger) -> dict[str, str]:
@@ -123,6 +153,9 @@ def every_page(ledger: Ledger) -> dict[str, str]:
         "backfill-stop": "/backfills/1/stop",
         "diff": "/diff",
         "activity": "/activity",
+        "activity-list": "/activity?show=all",
+        "tree": "/activity/customers",
+        "tree-keys": "/activity/clicks",
         "search": "/search?q=orders",
         "docs": "/docs",
         "not-found": "/events/nothing",

@@ -9,6 +9,7 @@ import pytest
 
 from assetflow.core.explain.trace import Trace, drawn, line_words
 from assetflow.core.partitions import IdentityMapper
+from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
@@ -144,7 +145,7 @@ def test_keys_of_an_eager_flow_hang_below_their_own_update(ledger: Ledger) -> No
     place.end(b, "failed")
     assert [line.split("  ")[0] for line in tree(ledger, 1, place.now)][1:2] == ["└─ ✓ core/one"]
     assert "board/one  a" in tree(ledger, 1, place.now)[-1]
-    assert tree(ledger, 2, place.now)[1:] == ["└─ ✕ core/one  b  failed"]
+    assert tree(ledger, 2, place.now)[1:] == ["└─ ✕ core/one  b  Eager  failed"]
 
 
 def test_a_circle_ends_where_it_was_followed_to(ledger: Ledger) -> None:
@@ -184,6 +185,24 @@ def test_the_newest_trees_begin_with_what_nothing_led_to(ledger: Ledger) -> None
     assert [each.lines[0].name for each in found] == ["load/shop", "orders"]
     assert [line.name for line in found[0].lines[0].made] == ["customers", "hourly"]
     assert newest_traces(ledger.reader, 1, NOW) == found[:1]
+
+
+def test_a_run_shows_the_first_line_of_its_error_and_a_maker_how_it_was_started(ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    maker = deploy(ledger, "load/shop", CUSTOMERS, produces=(ORDERS,))
+    by_hand = SourceFlowRun(UUID(int=5), "calm-fox", flow_name="load", deployment_name="shop")
+    (decision,) = update(ledger, ORDERS, 1, origin=Origin("task", flow_run=by_hand))
+    run = ran(ledger, decision, 3, state="Failed")
+    good, bad = (NOON + timedelta(minutes=minutes) for minutes in (1, 3))
+    of = (0, UUID(int=5), "calm-fox", maker.deployment_id, "", None, "Completed", "completed", "hand", None)
+    first = EndedRun(*of, NOON, NOON, good, "", state_at=good)
+    of = (0, run, "orders-1", decision.deployment_id, "", None, "Failed", "failed", "decision", decision.id)
+    ledger.writer.ended_runs.add([first, EndedRun(*of, NOON, NOON, bad, "503\nat line 3", state_at=bad)], NOON)
+    assert tree(ledger, UUID(int=5)) == [
+        "✓ load/shop  by hand  60 s",
+        "└─ ● orders",
+        '   └─ ✕ report/nightly  failed  3 min  "503"',
+    ]
 
 
 def test_what_is_not_known_is_said(ledger: Ledger) -> None:

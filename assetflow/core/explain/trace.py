@@ -44,7 +44,8 @@ class TracedRun:
     flow: str
     key: str | None
     kind: str
-    """`asset`, `time`, `backfill`, `eager` or `lazy`; `task` for a run of which only its updates are known."""
+    """`asset`, `time`, `backfill`, `eager` or `lazy`; of a run that no decision asked for `time` or `hand`, or `task`
+    until its end is known."""
     made: datetime
     """When it was decided, or what it updated first was recorded."""
     flow_run_id: UUID | None
@@ -103,6 +104,9 @@ class Causes:
     is_cut: bool = False
 
 
+_REASONS = {"time": "by time", "hand": "by hand", "backfill": "backfill", "eager": "Eager", "lazy": "Lazy"}
+
+
 @shape
 class TraceLine:
     """A line of a tree of causes: an update, runs of one flow that ended alike, or consumers that did not run."""
@@ -131,6 +135,11 @@ class TraceLine:
     """The other assets that led to the run."""
     made: Sequence[TracedAsset] = ()
     """What the runs updated that led to nothing."""
+
+    @property
+    def reason(self) -> str:
+        """What its runs were started by, if that is not a queue."""
+        return _REASONS.get(self.runs[0].kind, "") if self.runs else ""
 
     @property
     def has_failed(self) -> bool:
@@ -191,6 +200,8 @@ def trace(causes: Causes, updates: Sequence[AssetEvent] = (), runs: Sequence[Tra
     Parameters:
         causes: what was read from these on, and maybe of other trees.
     """
+    known = {each.run.id: each.run for each in causes.runs}
+    runs = [known.get(run.id, run) for run in runs]
     tree = _Tree(causes, updates, runs)
     first = [Led(run, ()) for run in runs]
     lines = [*tree.of_runs(first, 0), *tree.of_updates(updates, 0)]
@@ -337,7 +348,7 @@ def line_words(line: TraceLine) -> str:
     also = f"with {some([_joined_words(each) for each in line.joined])}" if line.joined else ""
     made = f"─▶ {some([each.name for each in line.made])}" if line.made else ""
     error = f'"{line.words}"' if line.words else ""
-    return "  ".join(filter(None, (f"{sign} {line.name}", times, state, line.took, also, error, made)))
+    return "  ".join(filter(None, (f"{sign} {line.name}", times, line.reason, state, line.took, also, error, made)))
 
 
 def drawn(told: Trace) -> Iterator[tuple[str, TraceLine]]:

@@ -18,19 +18,21 @@ from assetflow.core.explain.plan import in_short
 from assetflow.core.explain.trace import LEVELS, MOST, Causes, Held, Led, TracedAsset, TracedRun
 from assetflow.core.freshness.records import Inputs, VerdictName
 from assetflow.core.partitions import EveryTargetMapper
+from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.consumers import ReceiptStatus
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.spans import rounded_in_words
 from assetflow.errors import MappingError
 from assetflow.ledger.read.assets import READABLE_NAME
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
+from assetflow.ledger.read.ended_runs import ENDED_RUNS
 from assetflow.ledger.read.queues import words_of_queues
 from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.records import DecisionRecord
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN, TARGET
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
-from assetflow.ledger.sql.tables import ASSET, CONSUMER, DECISION, EVENT, MISSED_DEADLINE, RECEIPT
+from assetflow.ledger.sql.tables import ASSET, CONSUMER, DECISION, ENDED_RUN, EVENT, MISSED_DEADLINE, RECEIPT
 
 # So many of the newest updates and decisions are looked through for those that begin a tree.
 _SEARCHED = 5_000
@@ -57,6 +59,7 @@ _CONSUMED = (
     .group_by(RECEIPT.c.decision, EVENT.c.uri)
 )
 _MADE = select(*EVENT_COLUMNS).where(in_values(EVENT.c.flow_run_id, "runs")).order_by(EVENT.c.sequence)
+_ENDS = select(*ENDED_RUNS.columns).where(in_values(ENDED_RUN.c.flow_run_id, "runs"))
 _BEFORE = select(DECISION.c.number).order_by(DECISION.c.number.desc()).limit(1)
 _NAMES = select(ASSET.c.uri, READABLE_NAME).where(in_values(ASSET.c.uri, "uris"))
 _VERDICTS = select(TARGET.c.consumer, TARGET.c.target_key, TARGET.c.verdict).where(
@@ -158,7 +161,7 @@ class TraceReader(Topic):
         first = [*(each.recorded for each in updates if each.recorded), *(each.made for each in runs)]
         with self._connect() as connection:
             before = connection.scalar(_BEFORE.where(DECISION.c.decided < min(first))) if first else 0
-            found = _Found(before or 0)
+            found = _Found(before or 0, runs={run.id: run for run in runs})
             new, asked = {each.sequence or 0: each for each in updates}, list(runs)
             for _ in range(LEVELS):
                 new |= _made(connection, asked, found)
@@ -169,12 +172,13 @@ class TraceReader(Topic):
             else:
                 found.is_cut = True
             held = list(_held(connection, found, now))
+            ends = _ends(connection, found.runs.values())
             uris = {each.uri for each in found.updates.values()}
             uris |= {uri for assets in found.assets.values() for _, uri, _ in assets}
             names: dict[str, str] = {row[0]: row[1] for row in _all(connection, _NAMES, uris=uris)}
         led = [
             Led(
-                run,
+                _ended(run, ends.get(run.flow_run_id)),
                 found.by[key],
                 [(at, TracedAsset(uri, names.get(uri, uri), when)) for at, uri, when in found.assets[key]],
             )
@@ -187,8 +191,9 @@ def traced(made: DecisionRecord) -> TracedRun:
     """Return a decision as a run of a tree."""
     state = made.run_state or made.status
     of = (made.id, made.consumer_name, made.target_key, made.kind, made.made)
-    ended = made.made if made.status == "undeliverable" else made.ended
-    return TracedRun(*of, made.flow_run_id, made.launched, ended, state, made.error.partition("\n")[0])
+    if made.status == "undeliverable":
+        return TracedRun(*of, None, None, made.ended or made.made, state, _first_line(made.error))
+    return TracedRun(*of, made.flow_run_id, made.launched, made.ended, state)
 
 
 def other_run(events: Sequence[AssetEvent]) -> TracedRun:
@@ -197,6 +202,25 @@ def other_run(events: Sequence[AssetEvent]) -> TracedRun:
     assert run is not None, "a run made them"
     of = (run.id, maker_of(first.origin), None, "task", first.recorded or first.occurred, run.id)
     return TracedRun(*of, None, last.recorded or last.occurred, "")
+
+
+def _ends(connection: Connection, runs: Iterable[TracedRun]) -> Mapping[UUID | None, EndedRun]:
+    asked = {run.flow_run_id for run in runs if run.flow_run_id is not None}
+    return {end.flow_run_id: end for end in map(ENDED_RUNS.read, _all(connection, _ENDS, runs=asked))}
+
+
+def _ended(run: TracedRun, end: EndedRun | None) -> TracedRun:
+    """Return a run with what Prefect has said of its end."""
+    if end is None:
+        return run
+    kind = end.started_by if run.kind == "task" else run.kind
+    of = (run.id, run.flow, run.key or end.target_key, kind, run.made, run.flow_run_id)
+    error = _first_line(end.error) if end.has_failed else ""
+    return TracedRun(*of, end.began or run.launched, end.ended, end.state, error)
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
 
 
 def _all(connection: Connection, query: Select[Any], **given: Collection[object]) -> Sequence[Row[Any]]:
@@ -288,7 +312,7 @@ def _read_kept(connection: Connection, consumers: Collection[int], found: _Found
 
 
 def _readers(compared: Iterable[tuple[AssetEvent, int]], found: _Found) -> Iterator[tuple[AssetEvent, _Kept]]:
-    """Yield each update with the runs that it led to: of each target those that read it, up to one that did not fail."""
+    """Yield each update with the runs that it led to: those of each target that read it, up to a good one."""
     for event, consumer in compared:
         targets = found.tried[consumer]
         for key in _targets(event, targets):
