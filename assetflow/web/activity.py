@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
@@ -101,11 +101,11 @@ def show_trace(request: Request, pages: ThePages, backend: TheBackend, what: Tex
 def _show_traces(request: Request, pages: Pages, found: Sequence[Trace]) -> Response:
     shown = [each.cut_to(LINES) for each in found]
     filters = dict.fromkeys(("unknown", "show", "asset", "consumer", "newest", "older"), "")
-    content = filters | {"found": (), "here": "/activity"} | _open_runs(shown)
+    content: dict[str, Any] = filters | {"found": (), "here": "/activity"} | _open_runs(shown)
     return pages.show(request, "activity.html", fragment="list", traces=shown, **content)
 
 
-def _open_runs(traces: Sequence[Trace]) -> dict[str, object]:
+def _open_runs(traces: Sequence[Trace]) -> dict[str, Any]:
     """Return what a page needs to follow the runs that go on."""
     runs = [run for each in traces for line in each.lines for run in line.runs]
     return {"again": look_again(runs), "states": states_address(runs)}

@@ -22,6 +22,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 from assetflow.api.keys import NONE, Right
 from assetflow.api.requests import Backend
 from assetflow.core.explain import source_of
+from assetflow.core.explain.events import maker_of
 from assetflow.core.explain.status import short
 from assetflow.core.values.redaction import redact, without_passwords
 from assetflow.core.values.spans import rounded_in_words
@@ -236,6 +237,7 @@ def _environment(backend: Backend, run_state: Callable[[UUID | None], str]) -> E
         "brief": _brief,
         "code": _code,
         "address": address,
+        "maker": maker_of,
         "source": source_of,
         "told": told,
         "middle": middle,

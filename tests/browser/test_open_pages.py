@@ -50,7 +50,7 @@ def happen(shown: Shown, name: str) -> None:
 
 
 def test_new_rows_wait_while_somebody_reads(shown: Shown) -> None:
-    page = shown.drawn("/activity")
+    page = shown.drawn("/activity?show=all")
     rows, unread = page.locator("#list li"), page.locator("#unread button")
     happen(shown, "at-the-top")
     expect(rows.first).to_contain_text("at-the-top")
@@ -135,7 +135,7 @@ def test_new_consumers_wait_while_somebody_reads(shown: Shown) -> None:
 
 
 def test_new_rows_come_when_the_reader_lets_go(shown: Shown) -> None:
-    page = shown.drawn("/activity")
+    page = shown.drawn("/activity?show=all")
     rows, unread = page.locator("#list li"), page.locator("#unread button")
     page.evaluate("getSelection().selectAllChildren(document.querySelector('#list li'))")
     happen(shown, "while-selected")

@@ -43,10 +43,10 @@ def test_a_press_on_an_age_shows_its_exact_time_and_the_tab_key_reaches_the_fact
 
 def test_a_press_on_an_age_opens_no_row(shown: Shown) -> None:
     update(shown.ledger, ORDERS, timedelta(minutes=5))
-    page = shown.drawn("/activity")
+    page = shown.drawn("/activity?show=all")
     time = page.locator(".happened > li > time").first
     time.click()
-    assert page.url.endswith("/activity")
+    assert page.url.endswith("/activity?show=all")
     assert "UTC" in exact(time)
 
 

@@ -68,7 +68,7 @@ queue ls
 queue ls report/daily
 runs ls
 trace s3://lake/raw
-trace report
+trace orders
 watchers ls
 simulate tests/conformance/cases/basic.json
 observe s3://lake/seen v1

@@ -203,10 +203,10 @@ def test_updates_of_one_recording_are_one_row_with_all_receipts(site: Site, ledg
     tables = [AssetEvent(uuid4(), each, moment, Origin("watcher", by="landing")) for each in (ORDERS, CUSTOMERS)]
     ledger.writer.events.record([Recording(uuid4(), tuple(hours))], moment)
     ledger.writer.events.record([Recording(uuid4(), tuple(tables))], moment + timedelta(minutes=1))
-    for path in ("/", "/activity"):
+    for path in ("/", "/activity?show=all"):
         text = site.page(path).text
-        assert "hourly 24 partitions 2026-01-01T00 … 2026-01-01T23 newest event by the API 24 no consumer" in text
-        assert "customers, orders newest event by landing no consumer queued" in text
+        assert "hourly 24 partitions 2026-01-01T00 … 2026-01-01T23 newest event by the API nothing runs on it" in text
+        assert "customers, orders newest event by landing nothing runs on it queued" in text
 
 
 def test_the_updates_of_one_task_are_one_row(site: Site, ledger: Ledger) -> None:
@@ -214,7 +214,7 @@ def test_the_updates_of_one_task_are_one_row(site: Site, ledger: Ledger) -> None
     for hour in range(71):
         update(ledger, HOURLY, hour, f"2026-01-{1 + hour // 24:02}T{hour % 24:02}:00:00", origin=origin)
     update(ledger, ORDERS, 100)
-    for path in ("/", "/activity"):
+    for path in ("/", "/activity?show=all"):
         page = site.page(path)
         assert "hourly 71 partitions 2026-01-01T00:00:00 … 2026-01-03T22:00:00" in page.text
         assert page.text.count("by task write-abc") == 1

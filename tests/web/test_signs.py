@@ -43,6 +43,6 @@ def test_a_state_has_a_sign(state: str, sign: str) -> None:
 def test_badges_have_signs(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "report/shop", ORDERS)
     update(ledger, ORDERS, 0)
-    text = site.get("/activity").text
+    text = site.get("/activity?show=all").text
     assert 'class="badge badge-good sign-good">' in text
     assert 'class="badge badge-plain sign-plain">update' in text

@@ -114,14 +114,14 @@ def test_the_activity_says_what_an_eager_flow_runs_for(site: Site, ledger: Ledge
     for version, reason in (("1", "what it makes was missing"), ("2", "its code has changed")):
         deploy_maker(ledger, Eager(), [B], [A], "make/x", code_version=version)
         ledger.writer.events.record([update(A, data_version="first")], NOON)
-        assert f"{told} {reason}" in " ".join(site.page("/activity").text.split())
+        assert f"{told} {reason}" in " ".join(site.page("/activity?show=all").text.split())
         (decision,) = ledger.reader.decisions.find(limit=1)
         ledger.writer.decisions.ended("Completed", NOON, decision_id=decision.id, outcome="completed")
         run = SourceFlowRun(decision.id, "make/x", deployment_id=decision.deployment_id)
         made = update(B, code_version=version, inputs={A.uri: 1}, origin=Origin("task", flow_run=run))
         ledger.writer.events.record([made], NOON)
     ledger.writer.events.record([update(A, data_version="second")], NOON)
-    assert f"{told} what it was made from has changed" in " ".join(site.page("/activity").text.split())
+    assert f"{told} what it was made from has changed" in " ".join(site.page("/activity?show=all").text.split())
 
 
 def test_an_assets_page_leads_to_the_source_that_its_data_time_follows_from(

@@ -365,4 +365,4 @@ def _queued(connection: Connection, queued: Sequence[_Receipt], found: _Found, n
         if place in words:
             late = "; it missed its deadline" if place in missed and missed[place] >= since else ""
             why = f"{words[place][2]}, for {rounded_in_words(now - since)}{late}"
-            yield Held(each.sequence, each.flow, why if why.startswith("waits") else f"waits: {why}")
+            yield Held(each.sequence, each.flow, why if why.startswith(("waits", "is ")) else f"waits: {why}")
