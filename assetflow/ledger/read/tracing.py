@@ -23,11 +23,11 @@ from assetflow.core.values.consumers import ReceiptStatus
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.spans import rounded_in_words
 from assetflow.errors import MappingError
+from assetflow.ledger.read import Topic
 from assetflow.ledger.read.assets import READABLE_NAME
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
 from assetflow.ledger.read.ended_runs import ENDED_RUNS
 from assetflow.ledger.read.queues import words_of_queues
-from assetflow.ledger.read.topic import Topic
 from assetflow.ledger.records import DecisionRecord
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN, TARGET
 from assetflow.ledger.sql.functions import in_values
