@@ -18,6 +18,7 @@ from assetflow.core.rules.adoption import Decided
 from assetflow.core.rules.runs import FAILED, RunChange, RunEnd, RunGoingOn
 from assetflow.core.wire import RunContext, events_from_text, run_context_from_json
 from assetflow.errors import AssetflowError, InvalidEvent
+from assetflow.prefect_io.logs import EventLog
 from assetflow.prefect_io.names import DEADLINE_LABEL, DECISION_LABEL, KEY_PARAMETER, PREDECESSOR_LABEL, TICK_LABEL
 from assetflow.prefect_io.rest import Json, PrefectApi, patiently, prefect_api
 
@@ -31,6 +32,8 @@ _OUTCOMES: Mapping[str, RunState] = {
 }
 # A worker has taken such a run, and it has not ended (8.6).
 _GOING_ON = ("PENDING", "RUNNING", "PAUSED", "CANCELLING")
+# A person who sets a state chooses among these.
+_ENDS = [f"prefect.flow-run.{name.capitalize()}" for name in _OUTCOMES]
 _RUN, _DEPLOYMENT = "prefect.flow-run.", "prefect.deployment."
 
 
@@ -85,6 +88,16 @@ class OpenRuns:
             async for page in self._pages(wanted):
                 yield dict(filter(None, map(_newest_state, page)))
 
+    async def ended_anew(self, since: datetime) -> AsyncIterator[RunChange]:
+        """Yield the ends since a moment of runs that had ended before: for Prefect, the time of their end stays.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        async for event in EventLog(self._api).between(since, datetime.now(UTC), _ENDS):
+            if _state_before(event) in _OUTCOMES and (change := run_change(event)) is not None:
+                yield change
+
     async def _pages(self, wanted: Json) -> AsyncIterator[list[Json]]:
         place = 0
         while True:
@@ -109,11 +122,14 @@ def run_change(event: Json) -> RunChange | None:
     if state in _OUTCOMES:
         at = _moment(resource.get("prefect.state-timestamp") or event.get("occurred"))
         return RunChange(run, deployment, end=run_end(state, str(resource.get("prefect.state-name", "")), at))
-    intended = _mapping(_mapping(event.get("payload")).get("intended"))
-    retried = _moment(resource.get("prefect.state-timestamp")) if intended.get("from") in _OUTCOMES else None
+    retried = _moment(resource.get("prefect.state-timestamp")) if _state_before(event) in _OUTCOMES else None
     if retried is not None or state in ("PENDING", "RUNNING"):
         return RunChange(run, deployment, began=_start_in(resource, state), retried=retried)
     return None
+
+
+def _state_before(event: Json) -> object:
+    return _mapping(_mapping(event.get("payload")).get("intended")).get("from")
 
 
 def run_end(state_type: str, name: str, at: datetime | None = None) -> RunEnd | None:

@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from assetflow.core.explain import DecisionExplanation
-from assetflow.core.rules.runs import RunEnd, RunGoingOn
+from assetflow.core.rules.runs import RunChange, RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording
@@ -74,6 +74,7 @@ class FakeOpenRuns(OpenRuns):
         self.asked: list[UUID] = []
         self.newest: dict[UUID, datetime] = {}
         self.looked_since: list[datetime | None] = []
+        self.anew: list[RunChange] = []
 
     async def find(self, run: UUID) -> RunGoingOn | None:
         return self.runs.get(run)
@@ -85,6 +86,10 @@ class FakeOpenRuns(OpenRuns):
     async def states(self, ended_since: datetime | None) -> AsyncIterator[Mapping[UUID, datetime]]:
         self.looked_since.append(ended_since)
         yield self.newest
+
+    async def ended_anew(self, since: datetime) -> AsyncIterator[RunChange]:  # noqa: ARG002
+        for change in self.anew:
+            yield change
 
     async def all(self) -> AsyncIterator[RunGoingOn]:
         for run in list(self.runs.values()):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
-from uuid import UUID
+from typing import Any, cast
+from uuid import UUID, uuid4
 
 import pytest
 
 from assetflow.core.rules.runs import RunChange, RunEnd, RunGoingOn
 from assetflow.prefect_io.names import DECISION_LABEL, TICK_LABEL
-from assetflow.prefect_io.open_runs import end_in, open_run, run_change
+from assetflow.prefect_io.open_runs import OpenRuns, end_in, open_run, run_change
+from assetflow.prefect_io.rest import PrefectApi
 
 RUN, DEPLOYMENT, DECISION = UUID(int=1), UUID(int=2), UUID(int=3)
 AT = datetime(2026, 11, 23, 12, tzinfo=UTC)
@@ -122,3 +123,27 @@ BY_HAND = RunGoingOn(RUN, DEPLOYMENT, None, None, CREATED, by_time=False)
 )
 def test_8_6_a_run_goes_on_from_pending_to_its_end(given: dict[str, Any], run: RunGoingOn | None) -> None:
     assert open_run(answer(**given)) == run
+
+
+class Events:
+    """A Prefect server's stored events, each with the state before."""
+
+    def __init__(self, *before: str) -> None:
+        self.asked: list[Any] = []
+        self._events = [
+            state_event(f"flow-run.{UUID(int=number)}", "COMPLETED", "Completed")
+            | {"id": str(uuid4()), "occurred": AT.isoformat(), "payload": {"intended": {"from": state}}}
+            for number, state in enumerate(before, start=1)
+        ]
+
+    async def post(self, path: str, body: Any) -> Any:
+        self.asked.append((path, body["filter"]["event"]["name"]))
+        return {"events": self._events, "total": len(self._events), "next_page": None}
+
+
+async def test_4_7_ends_that_took_the_place_of_another_one_are_in_the_log() -> None:
+    events = Events("RUNNING", "FAILED")
+    found = [each async for each in OpenRuns(cast(PrefectApi, events)).ended_anew(BEGAN)]
+    assert found == [RunChange(UUID(int=2), DEPLOYMENT, end=RunEnd("Completed", "completed", AT))]
+    names = ["Completed", "Failed", "Cancelled", "Crashed"]
+    assert events.asked == [("/events/filter", [f"prefect.flow-run.{name}" for name in names])]

@@ -102,6 +102,9 @@ class RunWatch:
         since = None if self._hears or heard is None else min(heard, began) - OVERLAP
         async for states in self._open_runs.states(since):
             await self._retried(states)
+        if since is not None:
+            async for change in self._open_runs.ended_anew(since):
+                await self.follow(change)
         await self._ledger.set_cursor(CURSOR, began)
         if await self._compares():
             async for run in self._open_runs.all():
@@ -176,8 +179,7 @@ class RunWatch:
     async def _goes_on(self, run: RunGoingOn) -> None:
         """Record that a run goes on whose outputs are compared, whoever started it, and when it began. Contract 8.6."""
         if run.decision is None and not await self._knows(run.run):
-            asked = run._replace(asked=self._ledger.by_ledger(run.asked))
-            await self._ledger.call(self._writer.runs.goes_on, asked, self._ledger.now())
+            await self._ledger.call(self._writer.runs.goes_on, run.moved(self._ledger.by_ledger), self._ledger.now())
         if run.began is not None:
             await self._began(run.run, run.began)
 

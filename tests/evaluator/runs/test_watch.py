@@ -204,3 +204,15 @@ async def test_4_7_what_prefect_did_not_send_is_looked_for_once_it_sends_again(l
     await watch.listen(changes())
     await watch.look()
     assert known.looked_since == [None, START - OVERLAP, None, START + 2 * OVERLAP]
+
+
+async def test_4_7_a_final_state_that_somebody_set_meanwhile_in_place_of_another_counts(ledger: LedgerHere) -> None:
+    (run,) = launched(ledger, 1)
+    known = FakeOpenRuns()
+    watch = watching(ledger, known)
+    await watch.end(run, RunEnd("Failed", "failed", START))
+    known.anew = [RunChange(run, None, end=RunEnd("Completed", "completed", LATER))]
+    await watch.look()
+    assert ledger.states == {run: "Failed"}, "this evaluator has heard of nothing before"
+    await watch.look()
+    assert ledger.states == {run: "Completed"}
