@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from assetflow.core.freshness.deciding import next_look
 from assetflow.core.freshness.demands import judge_states
@@ -176,7 +177,7 @@ def _finish(world: World) -> None:
 
 
 def simulate(
-    scenario: Mapping[str, object] | Sequence[object], steps: Sequence[object] = (), *, where: str = ""
+    scenario: Mapping[str, object] | list[Any] | tuple[object, ...], steps: Sequence[object] = (), *, where: str = ""
 ) -> Answer:
     """Return what schedules would do with updates, without a server, a database or a clock.
 
