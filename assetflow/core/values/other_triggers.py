@@ -13,20 +13,19 @@ from assetflow.core.values.addresses import (
     RULE,
     Address,
     PrefectBlock,
-    address_to_json,
     is_variable,
     refuse_password,
     variables_of,
 )
 from assetflow.core.values.redaction import looks_secret
-from assetflow.core.values.triggers import Format, changed_fields, check_reading
+from assetflow.core.values.triggers import Format, MessageQueueTrigger, Trigger, check_reading
 from assetflow.errors import InvalidWatcher
 
 Signs = Literal["standard", "github"]
 
 
 @dataclass(frozen=True)
-class WebhookTrigger:
+class WebhookTrigger(Trigger):
     """Signed messages that others post to `/hooks/{watcher}` of `assetflow server start`, each of which is an update.
 
     >>> from assetflow import Asset, AssetWatcher
@@ -88,21 +87,19 @@ class WebhookTrigger:
         """The secret's name; the path on the server follows from the watcher's name."""
         return f"webhook {self.secret}"
 
-    def as_json(self) -> dict[str, object]:
-        """Return the trigger as JSON, without what is as by default."""
-        written = changed_fields(self, secret=address_to_json(self.secret), filter=dict(self.filter))
-        return {"kind": self.kind, **written}
-
     def describe(self) -> str:
         """Return the trigger in words: "webhook, signed as by GitHub"."""
         return "webhook, signed as by GitHub" if self.signs == "github" else "webhook, signed as by Standard Webhooks"
 
 
+# The triggers whose messages are read by dotted paths.
+MessageTrigger = MessageQueueTrigger | WebhookTrigger
+
 _SPEC = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
-class ClassTrigger:
+class ClassTrigger(Trigger):
     """A class of your own that watches something.
 
     >>> from assetflow import Asset, AssetWatcher
@@ -149,10 +146,6 @@ class ClassTrigger:
     def place(self) -> str:
         """The class with its options."""
         return f"{self.path} {json.dumps(self.options, sort_keys=True)}"
-
-    def as_json(self) -> dict[str, object]:
-        """Return the trigger as JSON, without what is as by default."""
-        return {"kind": self.kind, **changed_fields(self, options=dict(self.options))}
 
     def describe(self) -> str:
         """Return the trigger in words: "class shop.mails:Mails"."""

@@ -10,19 +10,18 @@ from typing import ClassVar
 from assetflow.core.values.addresses import (
     Address,
     PrefectBlock,
-    address_to_json,
     check_address,
     is_variable,
     refuse_password,
     without_user,
 )
 from assetflow.core.values.redaction import looks_secret
-from assetflow.core.values.triggers import AnyScheme, Start, changed_fields, check_every, check_location, check_start
+from assetflow.core.values.triggers import AnyScheme, Start, Trigger, check_every, check_location, check_start
 from assetflow.errors import InvalidWatcher
 
 
 @dataclass(frozen=True)
-class DeltaTableTrigger:
+class DeltaTableTrigger(Trigger):
     """New versions of a Delta table, each of which is an update.
 
     >>> from assetflow import Asset, AssetWatcher
@@ -59,17 +58,13 @@ class DeltaTableTrigger:
         """The table's address."""
         return self.uri
 
-    def as_json(self) -> dict[str, object]:
-        """Return the trigger as JSON, without what is as by default."""
-        return {"kind": self.kind, **changed_fields(self, every=self.every.total_seconds())}
-
     def describe(self) -> str:
         """Return the trigger in words: "Delta table s3://lake/orders"."""
         return f"Delta table {without_user(self.uri)}"
 
 
 @dataclass(frozen=True)
-class IcebergTableTrigger:
+class IcebergTableTrigger(Trigger):
     """New snapshots of an Iceberg table, each of which is an update.
 
     >>> from assetflow import Asset, AssetWatcher
@@ -116,11 +111,6 @@ class IcebergTableTrigger:
         """The catalog with the table."""
         return f"{self.catalog} {self.table} {sorted(self.properties.items())}"
 
-    def as_json(self) -> dict[str, object]:
-        """Return the trigger as JSON, without what is as by default."""
-        written = {"every": self.every.total_seconds(), "properties": dict(self.properties)}
-        return {"kind": self.kind, **changed_fields(self, **written)}
-
     def describe(self) -> str:
         """Return the trigger in words: "Iceberg table shop.orders of lake"."""
         return f"Iceberg table {self.table} of {self.catalog}"
@@ -142,7 +132,7 @@ _SHOWN = 80
 
 
 @dataclass(frozen=True)
-class SQLTrigger:
+class SQLTrigger(Trigger):
     """The value of a query; when it changes, that is an update.
 
     >>> from assetflow import Asset, AssetWatcher
@@ -184,11 +174,6 @@ class SQLTrigger:
     def place(self) -> str:
         """The database with the query."""
         return f"{self.url} {self.query}"
-
-    def as_json(self) -> dict[str, object]:
-        """Return the trigger as JSON, without what is as by default."""
-        written = {"url": address_to_json(self.url), "every": self.every.total_seconds()}
-        return {"kind": self.kind, **changed_fields(self, **written)}
 
     def describe(self) -> str:
         """Return the trigger in words: "select max(updated_at) from orders of postgresql+psycopg://db/shop"."""

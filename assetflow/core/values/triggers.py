@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, MISSING, dataclass, field, fields
+from dataclasses import KW_ONLY, dataclass, field, fields
 from datetime import timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
 
 from assetflow.core.values.addresses import (
     BROKERS,
@@ -25,6 +26,7 @@ from assetflow.errors import InvalidWatcher
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from assetflow.core.values.other_triggers import MessageTrigger
 
 Start = Literal["known", "existing"]
 _WILD_BUCKET = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^/]*[*?\[]")
@@ -89,17 +91,6 @@ def check_start(start: object) -> None:
         raise InvalidWatcher(f"start is {start!r}", fix='Write "known" or "existing"', rule="10.4")
 
 
-def changed_fields(trigger: Any, **written: object) -> dict[str, object]:
-    """Return the fields of a trigger that are not as by default; `written` has those that JSON writes differently."""
-    found: dict[str, object] = {}
-    for each in fields(trigger):
-        default = each.default_factory() if each.default_factory is not MISSING else each.default
-        value = getattr(trigger, each.name)
-        if value != default:
-            found[each.name] = written.get(each.name, cast(object, value))
-    return found
-
-
 NOT_THERE = object()
 
 
@@ -135,26 +126,7 @@ _PATHS = ("extra", "partition_key", "asset", "alias")
 _SCALARS = (str, int, float, bool, type(None))
 
 
-class Reading(Protocol):
-    """A trigger whose messages are read by dotted paths; see `MessageQueueTrigger`."""
-
-    @property
-    def extra(self) -> str | None: ...
-    @property
-    def partition_key(self) -> str | None: ...
-    @property
-    def asset(self) -> str | None: ...
-    @property
-    def alias(self) -> str | None: ...
-    @property
-    def filter(self) -> Mapping[str, object]: ...
-    @property
-    def format(self) -> Format: ...
-    @property
-    def within(self) -> timedelta | None: ...
-
-
-def check_reading(trigger: Reading) -> None:
+def check_reading(trigger: MessageTrigger) -> None:
     """Refuse paths, filters and formats that cannot work.
 
     Raises:
@@ -204,33 +176,48 @@ MOST_MESSAGES = 1_000
 LONGEST_WITHIN = timedelta(minutes=10)
 
 
-@runtime_checkable
-class Trigger(Protocol):
-    """The trigger of an `AssetWatcher`: data that a deployment can store.
+class Trigger(ABC):
+    """The base class of what an `AssetWatcher` watches: data that a deployment can store.
 
     Attributes:
         kind: its name in stored declarations.
-        place: what it watches, in one text: triggers with the same place share a connection and a cursor.
     """
 
     kind: ClassVar[str]
 
     @property
+    @abstractmethod
     def place(self) -> str:
-        """The place that it watches, in one text."""
-        ...
+        """What it watches, in one text: triggers with the same place share a connection and a cursor."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the trigger in words: "queue orders of amqp://mq.internal"."""
 
     def as_json(self) -> dict[str, object]:
         """Return the trigger as JSON, without what is as by default."""
-        ...
+        found: dict[str, object] = {"kind": self.kind}
+        for each in fields(cast("Any", self)):
+            value = getattr(self, each.name)
+            if value != (each.default_factory() if callable(each.default_factory) else each.default):
+                found[each.name] = _written(value)
+        return found
 
-    def describe(self) -> str:
-        """Return the trigger in words: "queue orders of amqp://mq.internal"."""
-        ...
+
+def _written(value: object) -> object:
+    match value:
+        case timedelta():
+            return value.total_seconds()
+        case PrefectBlock():
+            return address_to_json(value)
+        case Mapping():
+            return dict(cast("Mapping[str, object]", value))
+        case _:
+            return value
 
 
 @dataclass(frozen=True)
-class MessageQueueTrigger:
+class MessageQueueTrigger(Trigger):
     """Messages of a queue, each of which is an update.
 
     >>> from assetflow import Asset, AssetWatcher
@@ -295,13 +282,6 @@ class MessageQueueTrigger:
         group = f" {self.group}" if self.queue is None else ""
         return f"{self.url} {self._names}{group}"
 
-    def as_json(self) -> dict[str, object]:
-        """Return the trigger as JSON, without what is as by default."""
-        written = changed_fields(
-            self, url=address_to_json(self.url), filter=dict(self.filter), within=_seconds(self.within)
-        )
-        return {"kind": self.kind, **written}
-
     def describe(self) -> str:
         """Return the trigger in words: "queue orders of amqp://mq.internal"."""
         url = str(self.url) if isinstance(self.url, PrefectBlock) else without_user(self.url)
@@ -336,7 +316,7 @@ class MessageQueueTrigger:
 
 
 @dataclass(frozen=True)
-class FileTrigger:
+class FileTrigger(Trigger):
     """Files that appear or change, each of which is an update.
 
     >>> from datetime import timedelta
@@ -386,17 +366,9 @@ class FileTrigger:
         """The path of the files."""
         return self.path
 
-    def as_json(self) -> dict[str, object]:
-        """Return the trigger as JSON, without what is as by default."""
-        return {"kind": self.kind, **changed_fields(self, every=self.every.total_seconds())}
-
     def describe(self) -> str:
         """Return the trigger in words: "files s3://shop/landing/*.json"."""
         return f"files {without_user(self.path)}"
-
-
-def _seconds(span: timedelta | None) -> float | None:
-    return None if span is None else span.total_seconds()
 
 
 def _check_expression(expression: object) -> None:

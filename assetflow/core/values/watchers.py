@@ -17,7 +17,7 @@ from assetflow.errors import InvalidEvent, InvalidWatcher, not_a
 
 
 @dataclass(frozen=True)
-class UnreadableTrigger:
+class UnreadableTrigger(Trigger):
     """A stored trigger that this program cannot read: a later one wrote it, or a package with its broker is missing.
 
     Attributes:
@@ -131,7 +131,7 @@ class AssetWatcher:
                 fix=_FIX,
                 rule="10.1",
             ) from error
-        if isinstance(self.trigger, type) or not isinstance(cast(object, self.trigger), Trigger):
+        if not isinstance(cast(object, self.trigger), Trigger):
             message, fix = not_a(self.trigger, "a trigger", _FIX)
             raise InvalidWatcher(message, where=f"watcher {self.name!r}", fix=fix, rule="10.1")
 

@@ -17,9 +17,9 @@ from uuid import UUID, uuid5
 from assetflow.core.json_data import fit_text
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.other_triggers import Signs
+from assetflow.core.values.other_triggers import MessageTrigger, Signs
 from assetflow.core.values.posted_events import event_by_hand
-from assetflow.core.values.triggers import NOT_THERE, Reading, last_name, value_at
+from assetflow.core.values.triggers import NOT_THERE, last_name, value_at
 from assetflow.core.values.words import shown
 from assetflow.core.watchers.intake import Note, RefusedChange, Watched, WatcherIntake
 from assetflow.errors import AssetflowError, InvalidEvent, InvalidWatcher, TooLarge, WrongSignature
@@ -105,7 +105,7 @@ def intake_of(
                 intake.filtered[each.name] = intake.filtered.get(each.name, 0) + 1
             made += len(events or ())
             for event in events or ():
-                (alone if cast(Reading, each.trigger).within is None else together)[event.id] = event
+                (alone if cast(MessageTrigger, each.trigger).within is None else together)[event.id] = event
                 intake.makers[event.id] = (*intake.makers.get(event.id, ()), each.name)
         if alone:
             intake.recordings.append(Recording(_id("message", source, number), tuple(alone.values())))
@@ -122,7 +122,7 @@ def _events(
     message: Message, number: str, watched: Watched, source: str, origin: Origin, now: datetime
 ) -> list[AssetEvent] | None:
     """Return the updates that a message is for a watcher; `None` if its filter does not want it."""
-    trigger = cast(Reading, watched.trigger)
+    trigger = cast(MessageTrigger, watched.trigger)
     data = _content(message, trigger)
     if not all(_equal(value_at(data, path), wanted) for path, wanted in trigger.filter.items()):
         return None
@@ -145,7 +145,7 @@ def _events(
     ]
 
 
-def _content(message: Message, trigger: Reading) -> object:
+def _content(message: Message, trigger: MessageTrigger) -> object:
     if message.gone:
         raise InvalidEvent(message.gone, rule="10.2")
     if len(message.body) > MOST_BYTES:
