@@ -13,7 +13,7 @@ from assetflow.core.rules import registry
 from assetflow.core.rules.fold import Touched, record
 from assetflow.core.simulate import lasting
 from assetflow.core.simulate.actions import carry_out
-from assetflow.core.simulate.freshness_answers import freshness_answer, plan_answer, status_answer, target_to_answer
+from assetflow.core.simulate.answer import freshness_answer, plan_answer, status_answer, target_to_answer
 from assetflow.core.simulate.reading import is_object
 from assetflow.core.simulate.steps import (
     AgainStep,

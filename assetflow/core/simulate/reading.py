@@ -74,12 +74,10 @@ def _read_object(kind: Any, value: object, where: str) -> Any:
 
 @cache
 def _fields(kind: type) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the types of a dataclass's fields by name, and the names of those without a default."""
+    """Return the types of a dataclass's fields by name, first those without a default, and the names of these."""
     hints = typing.get_type_hints(kind, include_extras=True)
-    known = {each.name: hints[each.name] for each in fields(kind)}
-    return known, tuple(
-        each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING
-    )
+    needed = tuple(each.name for each in fields(kind) if each.default is MISSING and each.default_factory is MISSING)
+    return {name: hints[name] for name in (*needed, *(each.name for each in fields(kind)))}, needed
 
 
 def main_key(kind: type) -> str:

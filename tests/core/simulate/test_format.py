@@ -155,7 +155,7 @@ def test_place_inside_a_step_and_its_keys_are_named() -> None:
     with pytest.raises(InvalidScenario, match=r"step 1, task, emit\[0\]: unknown key 'key'") as caught:
         read_scenario(scenario(EVENT, step))
 
-    assert caught.value.fix == "Known are alias, asset, extra, partition_keys"
+    assert caught.value.fix == "Known are asset, alias, extra, partition_keys"
 
 
 def test_simulating_twice_gives_the_same_answer() -> None:
