@@ -15,6 +15,7 @@ from assetflow.api.requests import Moment, Text
 from assetflow.core.explain import ShownEvent
 from assetflow.core.shapes import shape
 from assetflow.core.values.consumers import DecisionMade
+from assetflow.ledger.records import LedgerCounts
 
 Extra = dict[str, Any]
 MOST_KEYS = 100_000
@@ -250,16 +251,10 @@ class ReadyOut(BaseModel):
     evaluator: EvaluatorOut | None
 
 
-class LedgerOut(BaseModel):
+@shape
+class LedgerOut(LedgerCounts):
+    """The ledger, and what is in it; `oldest_waiting` is when the oldest decision that waits for its run was made."""
+
     id: UUID
     created: datetime
     prefect_api_url: str | None
-    assets: int
-    consumers: int
-    last_event: int
-    last_decision: int
-    waiting: int
-    running: int
-    undeliverable: int
-    refused: int
-    oldest_waiting: datetime | None

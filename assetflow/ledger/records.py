@@ -312,7 +312,7 @@ class WatchingStatus:
 NO_WATCHERS = WatchingStatus(0, {}, False, None)
 
 
-@dataclass(frozen=True)
+@shape
 class LedgerCounts:
     """The ledger in numbers; `oldest_waiting` is when the oldest decision that waits for its run was made."""
 

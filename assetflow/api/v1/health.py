@@ -42,27 +42,11 @@ def check_readiness(backend: TheBackend) -> Json:
     return Json(document, 503 if troubles else 200)
 
 
-@router.get("/ledger", response_model=LedgerOut, responses=answers())
-def get_ledger(reader: TheReader) -> Json:
+@router.get("/ledger", responses=answers())
+def get_ledger(reader: TheReader) -> LedgerOut:
     """Return the size and the state of the ledger."""
-    status = reader.status()
     url = reader.prefect_api_url()
-    return Json(
-        {
-            "id": str(reader.id),
-            "created": iso(reader.created),
-            "prefect_api_url": url,
-            "assets": status.assets,
-            "consumers": status.consumers,
-            "last_event": status.last_event,
-            "last_decision": status.last_decision,
-            "waiting": status.waiting,
-            "running": status.running,
-            "undeliverable": status.undeliverable,
-            "refused": status.refused,
-            "oldest_waiting": iso(status.oldest_waiting),
-        }
-    )
+    return LedgerOut(**vars(reader.status()), id=reader.id, created=reader.created, prefect_api_url=url)
 
 
 def _evaluator(lease: Lease) -> dict[str, object]:
