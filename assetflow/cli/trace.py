@@ -38,4 +38,4 @@ def trace(what: str, /, *, wide: Wide = False, json: AsJson = False) -> None:
 
 def _drawn(branches: str, line: TraceLine) -> Text:
     words = text(line_words(line), "red" if line.has_failed else "bold" if line.kind == "update" else "")
-    return Text.assemble((branches, "dim"), words, no_wrap=True, overflow="ellipsis")
+    return Text.assemble((branches, "dim"), words)
