@@ -35,7 +35,6 @@ FOR_MACHINES = frozenset({"/health", "/ready", "/metrics"})
 BULK = "/api/v1/events"
 BULK_BYTES = 16 * 1024 * 1024
 BODY_BYTES = 1024 * 1024
-FORM_BYTES = 16 * 1024
 _WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _MAY = {Right.READ: "read", Right.EMIT: "send updates", Right.OPERATE: "operate"}
 ALWAYS = {
@@ -141,12 +140,12 @@ class Guard:
             await refused(scope, receive, _with_headers(send))
             return
         is_open = self._access.is_open(scope["path"])
-        limit = _limit(scope["path"], is_open)
+        limit = BULK_BYTES if scope["path"] == BULK else BODY_BYTES
         if _announced(headers) > limit:
             await _too_large(limit)(scope, receive, _with_headers(send))
             return
         with self._strangers.reading(receive) if is_open else nullcontext(receive) as read:
-            await self._app(scope, _limited(read, limit), _with_headers(send))
+            await self._app(scope, limited(read, limit), _with_headers(send))
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if _name(headers.get("host", "")) not in self._access.hosts:
@@ -216,7 +215,7 @@ def _refused_right(needed: Right, rights: frozenset[Right]) -> Response:
 
 
 def _refused_write(scope: Scope, headers: Headers, has_key: bool) -> Response | None:
-    if not has_key and not _same_origin(headers):
+    if not has_key and not is_same_origin(headers):
         return problem(
             403,
             "a page from another origin may not change anything here",
@@ -231,7 +230,7 @@ def _refused_write(scope: Scope, headers: Headers, has_key: bool) -> Response | 
     return None
 
 
-def _same_origin(headers: Headers) -> bool:
+def is_same_origin(headers: Headers) -> bool:
     """Return True if the request comes from our own pages, or not from a page."""
     if headers.get("sec-fetch-site", "none").lower() not in ("same-origin", "none"):
         return False
@@ -242,14 +241,7 @@ def _same_origin(headers: Headers) -> bool:
     return origin.partition("://")[2].lower() == headers.get("host", "").lower()
 
 
-def _limit(path: str, is_open: bool) -> int:
-    """Return how many bytes a body may have. Behind an open path that is not a hook, there is only the login's form."""
-    if is_open and not path.startswith(HOOKS):
-        return FORM_BYTES
-    return BULK_BYTES if path == BULK else BODY_BYTES
-
-
-def _limited(receive: Receive, limit: int) -> Receive:
+def limited(receive: Receive, limit: int) -> Receive:
     """Return a `receive` that stops reading the body at the limit, whatever its Content-Length says."""
     left = limit
 

@@ -54,11 +54,10 @@ class Form:
         return Form(self.fields, errors)
 
 
-async def checked_form(request: Request) -> Form:
-    """Read the form of a request, and check its token.
+async def read_fields(request: Request) -> dict[str, str]:
+    """Read the fields of the form that a request sends.
 
     Raises:
-        StaleForm: the form has no token, or one of another session.
         InvalidCall: the body is not a form.
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -70,7 +69,17 @@ async def checked_form(request: Request) -> Form:
     except ValueError as error:
         raise InvalidCall("the form cannot be read", where="body") from error
     # Browsers send a line break as CR LF, whatever the page had.
-    fields = {name: value.replace("\r\n", "\n") for name, value in sent}
+    return {name: value.replace("\r\n", "\n") for name, value in sent}
+
+
+async def checked_form(request: Request) -> Form:
+    """Read the form of a request, and check its token.
+
+    Raises:
+        StaleForm: the form has no token, or one of another session.
+        InvalidCall: the body is not a form.
+    """
+    fields = await read_fields(request)
     if not request.app.state.pages.sessions.holds(request.headers, fields.pop(TOKEN, "")):
         raise StaleForm.with_fields(fields)
     return Form(fields)

@@ -18,12 +18,14 @@ from starlette.requests import cookie_parser
 from assetflow.api.keys import ALL, NONE, Keys, Right
 from assetflow.api.security import Access, address_of
 from assetflow.ledger import Ledger
-from assetflow.web.forms import TheForm
-from assetflow.web.pages import ThePages
+from assetflow.web.forms import StaleForm, TheForm, in_words
+from assetflow.web.pages import Pages, ThePages
 
 router = APIRouter()
 
-LOGIN = "/login"
+LOGIN, LOGOUT = "/login", "/logout"
+# Before the name of each field that somebody had typed when the login had expired.
+_TYPED = "typed."
 COOKIE = "assetflow_session"
 SECONDS = 7 * 24 * 3600
 _EVERYTHING = "everything"
@@ -108,22 +110,62 @@ def ask(
     """Show the page that asks for the API key."""
     if not pages.sessions.needed or pages.sessions.rights(request.headers):
         return RedirectResponse(_own(next_page), 303)
-    return pages.bare(request, "login.html", next_page=_own(next_page), refused="")
+    return ask_for_key(request, pages, next_page)
+
+
+def ask_for_key(
+    request: Request,
+    pages: Pages,
+    next_page: str,
+    *,
+    typed: Mapping[str, str] | None = None,
+    refused: str = "",
+    status: int = 200,
+) -> Response:
+    """Show the page that asks for the API key.
+
+    Parameters:
+        next_page: where the login leads to.
+        typed: the fields of the form that was sent there without a login; `None` if none was.
+        refused: why the key was not taken.
+    """
+    kept = None if typed is None else {f"{_TYPED}{name}": text for name, text in typed.items()}
+    return pages.bare(request, "login.html", status=status, next_page=_own(next_page), kept=kept, refused=refused)
+
+
+def typed_in(fields: Mapping[str, str]) -> Mapping[str, str] | None:
+    """Return the fields that the login keeps for the form that was sent before it; `None` if none was."""
+    if "again" not in fields:
+        return None
+    return {name.removeprefix(_TYPED): text for name, text in fields.items() if name.startswith(_TYPED)}
+
+
+def ask_again(
+    request: Request, pages: Pages, fields: Mapping[str, str], action: str, *, status: int, **content: object
+) -> Response:
+    """Show what was typed into a form that was too old to count, to be sent once more."""
+    refused = in_words(StaleForm.with_fields(fields))
+    return pages.bare(
+        request, "stale_form.html", status=status, fields=fields, action=action, refused=refused, **content
+    )
 
 
 @router.post(LOGIN)
 async def log_in(request: Request, pages: ThePages, form: TheForm) -> Response:
-    """Set the cookie if the API key is right."""
-    next_page = _own(form.text("next"))
+    """Set the cookie if the API key is right, and continue, or show the form that was sent before."""
+    next_page, typed = _own(form.text("next")), typed_in(form.fields)
     access: Access = request.app.state.access
     rights = access.keys.rights(form.text("key"))
     if Right.READ not in rights:
         status, refused = (403, _ONLY_EMITS) if rights else await _wrong(access, request)
-        return pages.bare(request, "login.html", status=status, next_page=next_page, refused=refused)
-    response = RedirectResponse(next_page, 303)
+        return ask_for_key(request, pages, next_page, typed=typed, refused=refused, status=status)
+    session, response = pages.sessions.new(rights), RedirectResponse(next_page, 303)
+    if typed is not None:
+        token = pages.sessions.token({"cookie": f"{COOKIE}={session}"})
+        response = ask_again(request, pages, typed, next_page, status=200, csrf_token=token)
     response.set_cookie(
         COOKIE,
-        pages.sessions.new(rights),
+        session,
         max_age=SECONDS,
         httponly=True,
         samesite="strict",
@@ -140,7 +182,7 @@ async def _wrong(access: Access, request: Request) -> tuple[int, str]:
     return 401, "The API key is wrong."
 
 
-@router.post("/logout")
+@router.post(LOGOUT)
 def log_out(request: Request, pages: ThePages, _form: TheForm) -> Response:
     """End the session, and forget the cookie."""
     pages.sessions.end(request.headers)
@@ -152,7 +194,7 @@ def log_out(request: Request, pages: ThePages, _form: TheForm) -> Response:
 def _own(path: str) -> str:
     """Return the path to continue to, which is always on this server, never on another host."""
     is_path = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
-    return path if is_path and not path.startswith(LOGIN) else "/"
+    return path if is_path and not path.startswith((LOGIN, LOGOUT)) else "/"
 
 
 def _same(one: str, other: str) -> bool:

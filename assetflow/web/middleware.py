@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from assetflow.api.problems import MEDIA_TYPE
-from assetflow.api.security import ALWAYS, FOR_MACHINES, HOOKS
-from assetflow.web.forms import StaleForm, in_words
-from assetflow.web.login import LOGIN
+from assetflow.api.security import ALWAYS, BODY_BYTES, FOR_MACHINES, HOOKS, is_same_origin, limited
+from assetflow.api.strangers import Strangers
+from assetflow.errors import InvalidCall
+from assetflow.web.forms import TOKEN, StaleForm, read_fields
+from assetflow.web.login import LOGIN, LOGOUT, ask_again, ask_for_key, typed_in
 from assetflow.web.pages import Pages, url
 
 logger = logging.getLogger("assetflow.web")
@@ -35,6 +39,7 @@ class PageMiddleware:
     def __init__(self, app: ASGIApp, pages: Pages) -> None:
         self._app = app
         self._pages = pages
+        self._strangers = Strangers()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"].startswith(_NO_PAGES) or scope["path"] in FOR_MACHINES:
@@ -50,24 +55,34 @@ class PageMiddleware:
             logger.error("%s %s failed unexpectedly", scope["method"], scope["path"], exc_info=error)
             problem = _UNEXPECTED
         if problem is not None:
-            await self._page(Request(scope), problem)(scope, receive, answer.secured)
+            page = await self._login(scope, receive) if _needs_login(scope, problem) else self._page(scope, problem)
+            await page(scope, receive, answer.secured)
 
-    def _page(self, request: Request, problem: Mapping[str, Any]) -> Response:
-        status = int(problem["status"])
-        if status == 401 and request.url.path != LOGIN:
-            return _to_login(request)
+    async def _login(self, scope: Scope, receive: Receive) -> Response:
+        """Ask for the API key first: the login leads back to this page, with what a form of ours has sent."""
+        request = Request(scope)
+        path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        if "hx-request" in request.headers:
+            # The script of the page says so, and leaves open what is being typed.
+            return Response(status_code=401)
+        if request.method == "GET" or path == LOGOUT or not is_same_origin(request.headers):
+            return RedirectResponse(url(LOGIN, next=path), 303)
+        with suppress(HTTPException, InvalidCall), self._strangers.reading(receive) as read:
+            fields = await read_fields(Request(scope, limited(read, BODY_BYTES)))
+            fields.pop(TOKEN, None)
+            return ask_for_key(request, self._pages, path, typed=fields, status=401)
+        return RedirectResponse(url(LOGIN), 303)
+
+    def _page(self, scope: Scope, problem: Mapping[str, Any]) -> Response:
+        request, status = Request(scope), int(problem["status"])
         if status == 422 and str(problem.get("where", "")).startswith("path."):
             # An address that no page can have was mistyped, or cut when it was copied.
             status, problem = 404, {"status": 404, "detail": f"There is no page {request.url.path}"}
         return self._pages.bare(request, "problem.html", status=status, problem=problem)
 
 
-def _to_login(request: Request) -> Response:
-    """Redirect to the login page, which leads back to this page."""
-    path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-    if "hx-request" in request.headers or request.method != "GET":
-        return Response(status_code=401, headers={"hx-redirect": LOGIN})
-    return RedirectResponse(url(LOGIN, next=path), 303)
+def _needs_login(scope: Scope, problem: Mapping[str, Any]) -> bool:
+    return problem["status"] == 401 and scope["path"] != LOGIN
 
 
 class _Answer:
@@ -108,12 +123,10 @@ def add_stale_forms(app: FastAPI, pages: Pages) -> None:
 
     @app.exception_handler(StaleForm)
     def _show(request: Request, error: StaleForm) -> Response:  # pyright: ignore[reportUnusedFunction]
-        refused = in_words(error)
         if request.url.path == LOGIN:
-            return pages.bare(
-                request, "login.html", status=_STATUS, next_page="/", refused="Enter the API key once more."
+            typed, next_page = typed_in(error.fields), error.fields.get("next", "/")
+            return ask_for_key(
+                request, pages, next_page, typed=typed, refused="Enter the API key once more.", status=_STATUS
             )
         action = request.url.path + (f"?{request.url.query}" if request.url.query else "")
-        return pages.bare(
-            request, "stale_form.html", status=_STATUS, fields=error.fields, action=action, refused=refused
-        )
+        return ask_again(request, pages, error.fields, action, status=_STATUS)

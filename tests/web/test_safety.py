@@ -87,9 +87,31 @@ def test_the_login_leads_to_no_other_place(locked: Site, following: str) -> None
     assert log_in(locked, following=following).headers["location"] == "/"
 
 
-def test_htmx_is_sent_to_the_login(locked: Site) -> None:
+def test_the_scripts_of_an_open_page_are_told_that_the_login_has_expired(locked: Site) -> None:
     answer = locked.get("/assets", headers={"hx-request": "true"})
-    assert (answer.status_code, answer.headers["hx-redirect"]) == (401, "/login")
+    assert (answer.status_code, answer.text) == (401, "")
+
+
+def test_a_form_that_was_sent_without_a_login_is_kept_until_after_it(locked: Site, ledger: Ledger) -> None:
+    typed = {"asset": "orders", "extra": '{"rows": 12}'}
+    answer = locked.post("/asset/events?asset=orders", data={**typed, "csrf_token": "0" * 64})
+    assert answer.status_code == 401
+    assert "Your login has expired, so nothing was changed." in answer.text
+
+    wrong = locked.post("/login", data=read(answer.text).form("/login") | {"key": "wrong"})
+    assert wrong.status_code == 401
+    right = locked.post("/login", data=read(wrong.text).form("/login") | {"key": KEY})
+    assert "Nothing was changed" in right.text
+    known = ledger.reader.events.count()
+    again = read(right.text).form("/asset/events")
+    assert again.items() >= typed.items()
+    assert locked.post("/asset/events", data=again).status_code == 303
+    assert ledger.reader.events.count() == known + 1
+
+
+def test_the_login_shows_nothing_that_a_form_of_another_page_has_sent(locked: Site) -> None:
+    answer = locked.post("/asset/events", data={"asset": "orders"}, headers={"origin": "http://evil.example"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login?next=%2Fasset%2Fevents")
 
 
 def test_the_login_page_says_nothing_about_the_ledger(locked: Site) -> None:

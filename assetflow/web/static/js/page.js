@@ -211,7 +211,12 @@
     toast.hidden = false;
     setTimeout(() => (toast.hidden = true), 8000);
   };
-  body.addEventListener("htmx:responseError", () => fail("The server could not answer; what you see may be old."));
+  body.addEventListener("htmx:responseError", ({ detail }) => {
+    if (detail.xhr.status !== 401) fail("The server could not answer; what you see may be old.");
+    // What is being typed is kept: its form leads to the login too, and back.
+    else if (document.querySelector("dialog[open] form[method=post]")) fail("Your login has expired. Send the form to log in again.");
+    else location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
+  });
   body.addEventListener("htmx:sendError", () => fail("The server does not answer; what you see may be old."));
   body.addEventListener("htmx:timeout", () => fail("The server takes too long to answer."));
   body.addEventListener("htmx:afterSettle", () => {
