@@ -90,6 +90,22 @@ async def _retry_runs(at: Installation, record: ConsumerRecord, key: str | None,
     )
 
 
+async def retry_run(prefect: OpenPrefect, flow_run: UUID) -> None:
+    """Let one run that has ended run again in Prefect, with what it was given.
+
+    Raises:
+        Conflict: it goes on already, or Prefect has deleted it.
+        PrefectUnreachable, PrefectRefused
+    """
+    async with prefect() as api:
+        if not await retry_runs(api, [flow_run]):
+            raise Conflict(
+                f"the flow run {flow_run} cannot run again: it goes on already, or Prefect has deleted it",
+                rule="4.7",
+                fix="Look at its state; *Run again* starts another run",
+            )
+
+
 def _try_again(at: Installation, consumer: Consumer, key: str | None) -> Retried:
     made = at.ledger.writer.freshness.retry(consumer.id, key, at.now())
     at.on_recorded()
@@ -156,6 +172,29 @@ async def start_run(prefect: OpenPrefect, deployment: UUID, wanted: RunWanted) -
         # A user is waiting: if Prefect does not answer at all, one time limit is enough.
         answer = await patiently(ask, within=SECONDS_TO_ANSWER)
     return cast("Mapping[str, Any]", answer)
+
+
+async def run_again(prefect: OpenPrefect, flow_run: UUID) -> UUID:
+    """Start a new run with what a run was given, its parameters, its key and its updates, and return its id.
+
+    It consumes nothing: a decision has consumed the updates, and stays as it is.
+
+    Raises:
+        Conflict: Prefect has deleted the run, or it has no deployment.
+        PrefectUnreachable, PrefectRefused: no run was started.
+    """
+    async with prefect() as api:
+        given = cast("Mapping[str, Any] | None", await api.get(f"/flow_runs/{flow_run}"))
+        if given is None or given.get("deployment_id") is None:
+            raise Conflict(
+                f"the flow run {flow_run} cannot be started once more: Prefect has deleted it, or it has no deployment",
+                rule="4.5",
+                fix="*Run now* on the page of its flow starts a run that is given nothing",
+            )
+        path, body = run_request(UUID(str(given["deployment_id"])), RunWanted(parameters=given.get("parameters") or {}))
+        body["context"] = given.get("context") or {}
+        answer = await patiently(partial(api.post, path, body), within=SECONDS_TO_ANSWER)
+    return UUID(str(answer["id"]))
 
 
 def run_request(deployment: UUID, wanted: RunWanted) -> tuple[str, dict[str, Any]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Annotated
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.requests import LARGEST, Backend, TheBackend, TheReader
@@ -16,12 +19,14 @@ from assetflow.ledger.read.explanations import READ_FIRST, decision_explanation,
 from assetflow.ledger.records import DecisionRecord, EventFilter
 from assetflow.operations import decisions
 from assetflow.operations.lookup import decision_with
+from assetflow.operations.runs_by_hand import retry_run, run_again
 from assetflow.prefect_io.flow_runs import MOST
 from assetflow.prefect_io.open_runs import with_run_now
+from assetflow.prefect_io.run_ends import RunInPrefect, run_in_prefect
 from assetflow.web.forms import TheForm, in_words
 from assetflow.web.pages import PagePlaces, Pages, ThePages, url
 from assetflow.web.plots import metric_words
-from assetflow.web.prefect_runs import RunStates, look_again, states_address
+from assetflow.web.prefect_runs import SECONDS_TO_ANSWER, RunStates, look_again, states_address
 
 router = APIRouter()
 
@@ -30,10 +35,85 @@ PRODUCED = 100
 
 
 @router.get("/runs/{flow_run}")
-def show_run(request: Request, pages: ThePages, backend: TheBackend, flow_run: UUID) -> Response:
-    """Show what the ledger knows about a flow run or, if it is unknown, what it may be."""
+def show_run(
+    request: Request,
+    pages: ThePages,
+    backend: TheBackend,
+    flow_run: UUID,
+    retried: bool = False,
+    started: UUID | None = None,
+) -> Response:
+    """Show what the ledger knows about a flow run or, if it is unknown, what it may be.
+
+    Parameters:
+        retried: an operator has just let it run again in Prefect.
+        started: the run that an operator has just started with what this one was given.
+    """
     record = backend.ledger.reader.decisions.of_run(flow_run)
-    return _page(request, pages, backend, record, flow_run)
+    return _page(request, pages, backend, record, flow_run, retried=retried, started=started)
+
+
+@router.get("/runs/{flow_run}/end")
+async def show_end(request: Request, pages: ThePages, backend: TheBackend, flow_run: UUID) -> Response:
+    """Show how the run stands in Prefect: its message, the end of its log, and what puts it right if it has failed."""
+    found: RunInPrefect | None = None
+    answered = False
+    with suppress(AssetflowError, TimeoutError):
+        async with asyncio.timeout(SECONDS_TO_ANSWER), backend.prefect() as api:
+            found, answered = await run_in_prefect(api, flow_run), True
+    record = await run_in_threadpool(backend.ledger.reader.decisions.of_run, flow_run)
+    return await run_in_threadpool(
+        pages.show,
+        request,
+        "run_end.html",
+        fragment="end",
+        flow_run=flow_run,
+        record=record,
+        found=found,
+        answered=answered,
+    )
+
+
+@router.get("/runs/{flow_run}/retry")
+@router.get("/runs/{flow_run}/again")
+def leave_action(flow_run: UUID) -> Response:
+    """Redirect to the run: a browser asks for this address when a user reloads a refused action."""
+    return RedirectResponse(url("/runs", flow_run), 303)
+
+
+@router.post("/runs/{flow_run}/retry")
+async def retry(request: Request, pages: ThePages, backend: TheBackend, flow_run: UUID, _form: TheForm) -> Response:
+    """Let the run go on in Prefect, with what it was given."""
+
+    async def act() -> str:
+        await retry_run(backend.prefect, flow_run)
+        return url("/runs", flow_run, retried="yes")
+
+    return await _acted(request, pages, backend, flow_run, act)
+
+
+@router.post("/runs/{flow_run}/again")
+async def start_again(
+    request: Request, pages: ThePages, backend: TheBackend, flow_run: UUID, _form: TheForm
+) -> Response:
+    """Start a new run with what the run was given."""
+
+    async def act() -> str:
+        return url("/runs", flow_run, started=await run_again(backend.prefect, flow_run))
+
+    return await _acted(request, pages, backend, flow_run, act)
+
+
+async def _acted(
+    request: Request, pages: Pages, backend: Backend, flow_run: UUID, act: Callable[[], Awaitable[str]]
+) -> Response:
+    """Act, and redirect to the address that `act` returns; or show the run with the reason why nothing was changed."""
+    try:
+        return RedirectResponse(await act(), 303)
+    except AssetflowError as error:
+        refused = f"Nothing was changed. {in_words(error)}"
+    record = await run_in_threadpool(backend.ledger.reader.decisions.of_run, flow_run)
+    return await run_in_threadpool(_page, request, pages, backend, record, flow_run, status=409, refused=refused)
 
 
 @router.get("/decisions/{decision_id}")
@@ -72,6 +152,8 @@ def _page(
     *,
     status: int = 200,
     refused: str = "",
+    retried: bool = False,
+    started: UUID | None = None,
 ) -> Response:
     reader = backend.ledger.reader
     told = None if record is None else decision_explanation(reader, record, READ_FIRST)
@@ -86,6 +168,8 @@ def _page(
         fragment="live_part",
         status=status if told or produced else 404,
         refused=refused,
+        retried=retried,
+        started=started,
         record=record,
         told=told,
         flow_run=flow_run,

@@ -50,7 +50,7 @@ def test_a_run_says_why_what_it_consumed_and_what_it_produced(site: Site, ledger
     ]
     assert [given["href"] for given in page.named("a") if given.get("aria-current") == "page"] == ["/consumers"]
     assert "Consumers / report/nightly / Run" in page.text
-    (last,) = [row for row in page.rows if "completed it" in row]
+    (last,) = [row for row in page.rows if "last one needed" in row]
     assert last.startswith("customers")
     assert f"/runs/{SOURCE}" in page.links
     assert f"/events/{event_id(3)}" in page.links
