@@ -23,6 +23,7 @@ from assetflow.core.explain import (
     ReceiptExplanation,
     summary_of,
 )
+from assetflow.core.explain.run_reads import RunRead
 from assetflow.core.values.redaction import redacted
 from assetflow.core.values.words import at, count, shown
 
@@ -107,8 +108,8 @@ def decision_parts(explanation: DecisionExplanation) -> list[RenderableType]:
         text(explanation.words),
         text(explanation.run.words),
         Text(),
-        Text("Consumed", "bold"),
-        _events(map(summary_of, events), completed),
+        *([] if explanation.reads else [Text("Consumed", "bold"), _events(map(summary_of, events), completed)]),
+        *([Text("Read", "bold"), _reads(explanation.reads)] if explanation.reads else []),
     ]
     return [*parts, *_more(explanation.consumed - len(events), "event")]
 
@@ -165,6 +166,11 @@ def _node(row: ConditionRow, facts: bool) -> Text:
         return label
     explanation = (f"  {shown(row.words)}", "red" if row.state == "never" else "dim")
     return Text.assemble((f"{mark} ", style), label, explanation)
+
+
+def _reads(reads: Sequence[RunRead]) -> RenderableType:
+    cells = ([text(each.name), text(each.key or ""), text(each.words)] for each in reads)
+    return rows(table("asset", "key", "version"), cells, empty="")
 
 
 def _events(events: Iterable[EventSummary], completed: UUID | None) -> RenderableType:

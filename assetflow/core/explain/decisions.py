@@ -12,6 +12,7 @@ from uuid import UUID
 from assetflow.core.explain.conditions import EventById
 from assetflow.core.explain.events import EventSummary, summary_of
 from assetflow.core.explain.facts import DecisionFacts, KnownNames, NotStarted, RunFacts, first_prefix, pending_of
+from assetflow.core.explain.run_reads import RunRead
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.time_gates import Reach, in_order
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, shape
@@ -72,6 +73,8 @@ class DecisionExplanation:
     events: Annotated[Sequence[AssetEvent], As(list[EventSummary], _summaries)]
     """The oldest of these events, at most 1,000. The completing event is always among them."""
     run: RunExplanation
+    reads: Sequence[RunRead]
+    """Of an Eager or Lazy consumer: what its run read, at most 100 items, those first that had changed."""
     facts: DecisionFacts = field(metadata=HIDDEN)
 
     @property
@@ -112,6 +115,7 @@ def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: Kno
         consumed=facts.consumed,
         events=_oldest(decision, completed, MOST_EVENTS),
         run=RunExplanation.of(facts.run),
+        reads=facts.reads,
         facts=facts,
     )
 

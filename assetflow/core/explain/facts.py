@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from assetflow.core.explain.run_reads import RunRead
 from assetflow.core.explain.waiting import Waiting
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.runs import FAILED
@@ -114,12 +115,14 @@ class DecisionFacts:
         decision: of very many consumed events, the oldest and the first of each asset and key are enough.
         consumer: `flow/deployment`.
         total: the number of events that it consumed; `None` if `decision` has all of them.
+        reads: what the run of an Eager or Lazy consumer read.
     """
 
     decision: Decision
     consumer: str
     run: RunFacts = field(default_factory=RunFacts)
     total: int | None = None
+    reads: Sequence[RunRead] = ()
 
     @property
     def consumed(self) -> int:

@@ -175,7 +175,8 @@ def decision_facts(reader: Reader, record: DecisionRecord, events: int = MOST_EV
     """
     found = reader.decisions.sample_of(record, most=events)
     run = _run(record, [event.asset for event in found.events])
-    return DecisionFacts(record.with_events(found.events), record.consumer_name, run, found.total)
+    reads = reader.freshness.reads_of(record.id) if record.kind in ("eager", "lazy", "backfill") else ()
+    return DecisionFacts(record.with_events(found.events), record.consumer_name, run, found.total, reads)
 
 
 def names_of(reader: Reader, schedule: Schedule) -> KnownNames:

@@ -11,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection, and_, bindparam, exists, func, or_, select
 
 from assetflow.core.explain.plan import PlannedConsumer, explain_plan
+from assetflow.core.explain.run_reads import RunRead, run_reads
 from assetflow.core.explain.status import (
     AssetExplanation,
     DataStep,
@@ -23,6 +24,7 @@ from assetflow.core.explain.status import (
 )
 from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange, Unjudged
 from assetflow.core.freshness.reads import all_keys, missing_items
+from assetflow.core.freshness.records import Run
 from assetflow.core.rules.state import State
 from assetflow.core.shapes import shape
 from assetflow.core.wire.events import origin_from_json
@@ -31,7 +33,7 @@ from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import States
 from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION, KEPT_RUN, POLICY, POLICY_CHANGE
-from assetflow.ledger.sql.rows import ITEM_UPDATES, POLICY_CHANGES, POLICY_RECORDS
+from assetflow.ledger.sql.rows import ITEM_UPDATES, KEPT_RUNS, POLICY_CHANGES, POLICY_RECORDS
 from assetflow.ledger.sql.tables import CONSUMER, CURSOR, DECISION, EVENT
 
 # What the evaluator cannot do now.
@@ -49,6 +51,7 @@ _COMPARES_FLOW = select(
     .where(CONSUMER.c.deployment_id == bindparam("deployment"), CONSUMER.c.removed_at.is_(None))
     .where(exists(select(DATA_FLOW.c.consumer)))
 )
+_RUNS = select(*KEPT_RUNS.columns).where(KEPT_RUN.c.id == bindparam("run"))
 _OTHER_RUNS = (
     select(KEPT_RUN.c.id)
     .where(KEPT_RUN.c.ended.is_(None), KEPT_RUN.c.kind.in_(["manual", "time"]))
@@ -189,6 +192,19 @@ class FreshnessReader(Topic):
         with self._states.open() as state:
             readers = (node.id for node in state.freshness.graph.readers(uri) if node.keeping is not None)
             return explain_plan(state.freshness, _names_of(state), now, list(islice(readers, MOST_READERS)))
+
+    def reads_of(self, decision: UUID) -> list[RunRead]:
+        """Return what the run of a decision read; nothing of a run that is not kept, or whose flow is gone."""
+        run = self._run(decision)
+        if run is None:
+            return []
+        before = None if run.predecessor is None else self._run(run.predecessor)
+        with self._states.open() as state:
+            node = state.freshness.graph.find(run.target.consumer)
+            return [] if node is None else run_reads(state.freshness, _names_of(state), node, run, before)
+
+    def _run(self, number: UUID) -> Run | None:
+        return next(iter(map(KEPT_RUNS.read, self._rows(_RUNS, {"run": number}))), None)
 
     def keys_needed(self, uri: str) -> set[str]:
         """Return the keys that Eager flows make of an asset, and those of it that they wait for."""
