@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.requests import LARGEST, Backend, Number, Text, TheBackend, TheReader
-from assetflow.core.freshness.records import StepState
+from assetflow.core.freshness.records import Backfill, StepState
 from assetflow.core.rules.runs import run_name
 from assetflow.core.values.keeping import Cause
+from assetflow.core.values.spans import rounded_in_words
 from assetflow.core.values.words import count
 from assetflow.errors import Conflict, LedgerForeign, UnknownAsset
 from assetflow.ledger.read.backfills import BackfillRecord, BackfillTargetRecord
@@ -68,6 +70,7 @@ def list_backfills(
         fragment="list",
         found=shown,
         words=words_of,
+        shares=shares_of,
         uri=uri,
         again="every 5s" if any(each.state in ("preparing", "running") for each in shown) else "",
         here=url("/backfills", asset=asset, before=before),
@@ -121,6 +124,22 @@ def words_of(record: BackfillRecord) -> str:
     return ", ".join(told)
 
 
+def shares_of(backfill: Backfill) -> dict[StepState, int]:
+    """Return how many targets of a backfill are in which state."""
+    return {state: getattr(backfill, state) for state, _ in STATES}
+
+
+def pace_of(record: BackfillRecord, now: datetime) -> str:
+    """Return how fast a running backfill is, and how long the rest will take at this pace; "" if nobody can say."""
+    each = record.backfill
+    elapsed = (now - each.made).total_seconds()
+    if record.state != "running" or not each.done or elapsed <= 0:
+        return ""
+    left = timedelta(seconds=elapsed / each.done * (each.todo + each.asked))
+    an_hour = count(round(each.done * 3600 / elapsed), "run")
+    return f" At {an_hour} an hour, the rest takes about {rounded_in_words(left)}."
+
+
 def run_name_of(target: BackfillTargetRecord) -> str:
     """Return the name of a target's run in Prefect."""
     return run_name(target.decision_id, target.target_key, (), (Cause("backfill"),), target.consumer)
@@ -157,6 +176,8 @@ def _page(
         status=status,
         record=record,
         words=words_of(record),
+        shares=shares_of,
+        pace=pace_of(record, request.app.state.backend.now()),
         run_name_of=run_name_of,
         columns=reader.backfills.progress(number),
         states=STATES,
