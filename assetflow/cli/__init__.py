@@ -34,6 +34,8 @@ def run(arguments: Sequence[str]) -> int:
     0: done. 1: done, and the answer is no. 2: refused, with a message on standard error. 70: a bug in assetflow, with a
     report in `ASSETFLOW_HOME/errors`. 130: interrupted. 141: the reader of the output closed it early.
     """
+    import cyclopts
+
     from assetflow.cli import failures
     from assetflow.cli.app import app
     from assetflow.errors import AssetflowError
@@ -41,8 +43,10 @@ def run(arguments: Sequence[str]) -> int:
     given = [argument for argument in arguments if argument != "--debug"]
     try:
         _check(given)
-        result: object = app(given)
+        result: object = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
+    except cyclopts.CycloptsError as error:
+        return failures.refused(failures.bad_call(str(error), error.command_chain or ()))
     except AssetflowError as error:
         return failures.refused(error)
     except SystemExit as ending:

@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
+from rich.text import Text
+
 from assetflow.cli.explanation_output import Explanation, show_explanation
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.status_output import show_asset
@@ -128,22 +130,34 @@ def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: AsJ
     if json:
         print_json(graph)
     else:
-        show(*(text(line) for line in _lines(graph, datetime.now(UTC))))
+        show(*_lines(graph, datetime.now(UTC)))
 
 
-def _lines(graph: Graph, now: datetime) -> Iterator[str]:
+def _lines(graph: Graph, now: datetime) -> Iterator[Text]:
     yield from (_one(each, now) for each in graph.nodes if each.id == graph.focus)
     ways: tuple[tuple[str, Way], ...] = (("Upstream", "up"), ("Downstream", "down"))
     for title, way in ways:
         found = list(graph.way(way))
         if found:
-            yield f"{title}: {count(sum(box.flows for box, _ in found), 'flow')}"
-            yield from (f"{'  ' * depth}{_one(box, now)}" for box, depth in found)
+            yield Text(f"{title}: {count(sum(box.flows for box, _ in found), 'flow')}", "bold")
+            yield from (Text.assemble("  " * depth, _one(box, now)) for box, depth in found)
     if graph.truncated:
-        yield f"Only the nearest {len(graph.nodes)} are shown."
+        yield Text(f"Only the nearest {len(graph.nodes)} are shown.", "dim")
 
 
-def _one(box: Placed, now: datetime) -> str:
+# The sign and the colour of a state; of any other, a dot.
+_MARKS = {
+    **dict.fromkeys(("fresh", "updated", "Completed"), ("✔", "green")),
+    **dict.fromkeys(("failed", "Failed", "Crashed", "TimedOut", "undeliverable"), ("✗", "red")),
+    **dict.fromkeys(("stale", "outdated", "late", "waiting", "pending"), ("○", "yellow")),
+    **dict.fromkeys(("missing", "never updated", "never run"), ("○", "red")),
+    **dict.fromkeys(("running", "launched"), ("●", "cyan")),
+    **dict.fromkeys(("paused", "held"), ("■", "magenta")),
+}
+
+
+def _one(box: Placed, now: datetime) -> Text:
     when = "" if box.at is None else f" {ago(box.at, now)}"
     kind = "" if box.kind == "asset" else f" ({box.kind})"
-    return f"{box.name}{kind}  {box.state}{when}"
+    mark, style = _MARKS.get(box.state, ("·", "dim"))
+    return Text.assemble((f"{mark} ", style), text(f"{box.name}{kind}"), "  ", text(box.state, style), (when, "dim"))

@@ -7,6 +7,7 @@ import platform
 import shlex
 import sys
 import traceback
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from assetflow.core.values.redaction import without_passwords
 from assetflow.core.values.words import shown
-from assetflow.errors import AssetflowError, LedgerMissing, StackFailed
+from assetflow.errors import AssetflowError, InvalidCall, LedgerMissing, StackFailed
 
 REFUSED = 2
 BUG = 70
@@ -39,6 +40,12 @@ def refused(error: AssetflowError) -> int:
     for line in lines:
         console.print(line)
     return REFUSED
+
+
+def bad_call(message: str, command: Sequence[str]) -> InvalidCall:
+    """Return the error for arguments that a command does not take, in our own style."""
+    text = f"{message[:1].lower()}{message[1:].rstrip('.')}" if message[:1].isupper() else message
+    return InvalidCall(text, fix=f"`{' '.join(('assetflow', *command))} --help` describes it")
 
 
 def unexpected(error: BaseException, arguments: list[str]) -> int:

@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assetflow.core.shapes import as_json
-from assetflow.core.values.words import ago, iso, short, shown, some
+from assetflow.core.values.words import ID_IN_TEXT, ago, iso, short, shown, some
 
 if TYPE_CHECKING:
     from assetflow.ledger.read.reader import Reader
@@ -92,6 +92,11 @@ Row = Sequence[Text | str]
 def text(value: object, style: str = "") -> Text:
     """Return a user's text ready to print, without markup or invisible characters."""
     return Text(shown(value), style)
+
+
+def sentence(words: str, style: str = "") -> Text:
+    """Return a sentence ready to print; on a terminal with the first characters of each id in it."""
+    return text(ID_IN_TEXT.sub(r"\1 \2", words) if sys.stdout.isatty() else words, style)
 
 
 def lines(values: Iterable[str]) -> Text:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson, AssetName, AtLeastOne, From, To, read_range
 from assetflow.cli.watch import watchable
 from assetflow.core.explain.pending_keys import LeafKeys, leaf_keys
@@ -60,8 +60,8 @@ def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson = False) -> Non
     show(text(_totals(record, len(pending), decided)))
     now = datetime.now(UTC)
     made = table("partition", "state", "received", "missing", "since", "flow run", whole=("partition", "flow run"))
-    cells = [_pending_cells(key, leaves) for key, leaves in waiting.items()]
-    cells += [_decided_cells(key, each, now) for key, each in list(decided.items())[:limit]]
+    cells = [_pending_cells(key, leaves, decided.get(key)) for key, leaves in waiting.items()]
+    cells += [_decided_cells(key, each, now) for key, each in list(decided.items())[:limit] if key not in waiting]
     show(rows(made, cells, empty=empty, spare=("received", "since", "flow run")))
 
 
@@ -152,14 +152,15 @@ def _totals(record: ConsumerRecord, pending: int, decided: Mapping[str, KeyDecis
     return f"{record.consumer.name}: " + ", ".join(f"{number} {name}" for name, number in numbers.items())
 
 
-def _pending_cells(key: str, leaves: tuple[LeafKeys, ...]) -> list[Text | str]:
+def _pending_cells(key: str, leaves: tuple[LeafKeys, ...], before: KeyDecisions | None) -> list[Text | str]:
     received = [_received(leaf) for leaf in leaves if leaf.received]
     missing = [
         f"{leaf.leaf}: {some(list(leaf.missing), 3) or 'nothing yet'}"
         for leaf in leaves
         if len(leaf.received) < leaf.needed
     ]
-    return [text(key), Text("pending", "yellow"), _below_each_other(received), _below_each_other(missing), "", ""]
+    state = "pending" if before is None else f"pending, {'done' if before.is_done else before.state.lower()} before"
+    return [text(key), text(state, "yellow"), _below_each_other(received), _below_each_other(missing), "", ""]
 
 
 def _below_each_other(lines: list[str]) -> Text:
@@ -175,8 +176,7 @@ def _received(leaf: LeafKeys) -> str:
 def _decided_cells(key: str, each: KeyDecisions, now: datetime) -> list[Text | str]:
     style = "green" if each.is_done else "cyan" if each.is_open else "red"
     word = "done" if each.is_done else each.state.lower() if each.is_open else f"failed ({each.state})"
-    run = "" if each.flow_run_id is None else str(each.flow_run_id)
-    return [text(key), text(word, style), "", "", time_cell(each.made, now), Text(run, "dim")]
+    return [text(key), text(word, style), "", "", time_cell(each.made, now), id_cell(each.flow_run_id)]
 
 
 def _map(series: KeySeries, wanted: Mapping[str, datetime], known: Collection[str]) -> list[Text]:

@@ -32,7 +32,7 @@ def status(*, json: AsJson = False) -> int:
         made.show_header = False
         for name, value in (("ledger", text(place)), *_lines(condition)):
             made.add_row(Text(name), value)
-        show(made, *(text(problem, "bold red") for problem in condition.problems))
+        show(made, *(Text.assemble(("✗ ", "red"), text(problem)) for problem in condition.problems))
     return int(bool(condition.problems))
 
 

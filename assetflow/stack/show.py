@@ -33,7 +33,7 @@ def _table(story: Story) -> Table:
     """
     table = Table(title="Asset events → decisions → flow runs", box=SIMPLE_HEAD, title_justify="left")
     for column in ("event", "recorded", "decision: run of", "with", "started"):
-        table.add_column(column, no_wrap=column in ("recorded", "started"))
+        table.add_column(column, no_wrap=column in ("recorded", "started"), overflow="fold")
     by_last = _completed_by(story)
     for group in _groups(story.events, by_last):
         event = group[-1]
@@ -57,7 +57,8 @@ def _trees(story: Story) -> Group:
 def _consumers(summary: Json) -> Table:
     table = Table(title="Expected and actual runs", title_justify="left", box=SIMPLE_HEAD)
     for column in ("consumer", "runs when updated", "expected", "decisions", "runs", ""):
-        table.add_column(column, justify="right" if column in ("expected", "decisions", "runs") else "left")
+        justify = "right" if column in ("expected", "decisions", "runs") else "left"
+        table.add_column(column, justify=justify, overflow="fold")
     for entry in _entries(summary["consumers"]):
         values = (str(entry[key]) for key in ("consumer", "condition", "expected", "decisions", "runs"))
         table.add_row(*map(escape, values), _mark(entry["ok"]))
@@ -71,11 +72,20 @@ def _results(summary: Json) -> Table:
         box=SIMPLE_HEAD,
     )
     for column in ("check", "expected", "found", ""):
-        table.add_column(column)
+        table.add_column(column, overflow="fold")
     results = cast(Json, summary["results"])
     for entry in _entries(results["checks"]):
-        table.add_row(*(escape(str(entry[key])) for key in ("check", "expected", "found")), _mark(entry["ok"]))
+        table.add_row(*(escape(_plain(entry[key])) for key in ("check", "expected", "found")), _mark(entry["ok"]))
     return table
+
+
+def _plain(value: object) -> str:
+    """Return a number or a row of them as people write them: `2013-01, 3, 2,772`."""
+    if isinstance(value, list):
+        return ", ".join(map(_plain, cast("list[object]", value)))
+    if isinstance(value, float) and value.is_integer():
+        return _plain(int(value))
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
 
 
 def _completed_by(story: Story) -> dict[UUID, list[tuple[str, tuple[AssetEvent, ...], FlowRun | None]]]:

@@ -26,7 +26,7 @@ from assetflow.core.explain.events import maker_of
 from assetflow.core.explain.status import short
 from assetflow.core.values.redaction import redact, without_passwords
 from assetflow.core.values.spans import rounded_in_words
-from assetflow.core.values.words import ago, at, count, iso, shown
+from assetflow.core.values.words import ID_IN_TEXT, ago, at, count, iso, shown
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.feed import Position
 from assetflow.ledger.read.reader import Reader
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
-_ID = re.compile(r"\b(event|update|decision|run) ([0-9a-f]{8})(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b")
 _PLACES = {"event": "/events", "update": "/events", "decision": "/decisions", "run": "/runs"}
 
 
@@ -46,7 +45,7 @@ def told(text: str) -> Markup:
     """Return a sentence as HTML, with a `<time>` for each time in it, and a link of eight characters for each id."""
     found = str(escape(shown(text, keep="\n\t")))
     found = _TIME.sub(r'<time datetime="\1T\2Z" title="\g<0>" data-at>\g<0></time>', found)
-    return Markup(_ID.sub(_link, found))
+    return Markup(ID_IN_TEXT.sub(_link, found))
 
 
 def _link(found: re.Match[str]) -> str:

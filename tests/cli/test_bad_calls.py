@@ -15,8 +15,8 @@ from tests.cli.shop import HOURLY, ORDERS, ROLLED_UP, deploy, update
 
 NO_ID = "00000000-0000-0000-0000-00000000000a"
 BAD = [
-    (("nonsense",), 'Unknown command "nonsense"'),
-    (("events", "ls", "--bogus"), "Unknown option: --bogus"),
+    (("nonsense",), '[invalid-call] unknown command "nonsense"'),
+    (("events", "ls", "--bogus"), "unknown option: --bogus do: `assetflow events ls --help` describes it"),
     (("events", "ls", "--limit", "0"), "Must be >= 1"),
     (("events", "ls", "--limit", "many"), "'many' is not a whole number"),
     (("events", "ls", "--limit", "1.5"), "'1.5' is not a whole number"),
@@ -85,7 +85,8 @@ def test_a_bad_call_is_refused(ledger: Ledger, call: Call, arguments: tuple[str,
     answer = call(*arguments)
 
     assert (answer.code, answer.out) == (2, "")
-    assert message in " ".join(answer.err.replace("│", " ").split())
+    assert message in " ".join(answer.err.split())
+    assert answer.err.startswith("error ["), "there is one style of errors"
     assert "Traceback" not in answer.err
     assert ledger.reader.events.count() == 1
 

@@ -94,6 +94,12 @@ class IdStart:
         return self.text
 
 
+# The id of something in a sentence, after the word that says of what.
+ID_IN_TEXT = re.compile(
+    r"\b(event|update|decision|run) ([0-9a-f]{8})(-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\b"
+)
+
+
 def short(number: UUID) -> str:
     """Return the first characters of an id."""
     return str(number)[:_LENGTH]
