@@ -57,21 +57,21 @@ def ls(
     wide
         Show all columns, and conditions in full, however wide the terminal is.
     """
+    now = datetime.now(UTC)
     with Reader.open() as reader:
         wanted = ConsumerFilter(paused=paused, held=held, active=active)
-        listed = list_by_id(reader, wanted)
+        listed = list_by_id(reader, wanted, now)
         none = "No such consumers." if wanted != ConsumerFilter() else _NONE_YET
         empty = empty_message(reader, none)
         refusals = reader.refused_deployments()
     if json:
         print_json([each.shown() for each in listed])
         return
-    now = datetime.now(UTC)
     cells = (
         (
             text(each.name),
             text(each.condition),
-            each.state,
+            text(each.state),
             each.paused,
             time_cell(each.last.made if each.last else None, now),
         )

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from assetflow.cli.output import print_json, rows, show, table, text
+from assetflow.cli.output import id_cell, print_json, rows, sentence, show, table, text
 from assetflow.core.explain import (
     ConditionRow,
     ConsumerExplanation,
@@ -23,6 +23,7 @@ from assetflow.core.explain import (
     ReceiptExplanation,
     summary_of,
 )
+from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.run_reads import RunRead
 from assetflow.core.values.redaction import redacted
 from assetflow.core.values.words import at, count, shown
@@ -31,6 +32,8 @@ from assetflow.core.values.words import at, count, shown
 _LEAST = 50
 # The largest number of consumed events to list; the others are only counted.
 _MOST = 100
+# The largest number of keys of an Eager consumer to list; `assetflow plan` lists them.
+_TARGETS = 5
 
 _MARKS = {"satisfied": ("✔", "green"), "waiting": ("○", "yellow"), "never": ("✗", "red")}
 _STATES = {
@@ -71,9 +74,11 @@ def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
     """Lay out a consumer: its state, its condition with the facts, its partitions and decisions."""
     parts: list[RenderableType] = [
         _title(explanation.name, explanation.state, _STATES[explanation.state]),
-        text(explanation.words),
+        sentence(explanation.words),
     ]
     parts += [Text.assemble(("! ", "yellow"), shown(note)) for note in explanation.notes]
+    if explanation.plan is not None:
+        parts += [Text(), *_plan(explanation.plan)]
     if explanation.condition and not explanation.partitions:
         parts += [Text(), _tree(explanation.condition, facts=not explanation.partitioned)]
     for partition in explanation.partitions:
@@ -84,15 +89,30 @@ def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
     if explanation.next_time is not None:
         parts += [Text(), Text(f"Next time-based run: {at(explanation.next_time)}")]
     if explanation.last is not None:
-        parts += [Text(), Text("Last decision", "bold"), text(explanation.last.words), text(explanation.last.run.words)]
+        parts += [
+            Text(),
+            Text("Last decision", "bold"),
+            sentence(explanation.last.words),
+            sentence(explanation.last.run.words),
+        ]
     if explanation.at is not None:
-        parts += [Text(), Text("Afterwards", "bold"), text(explanation.next_words)]
+        parts += [Text(), Text("Afterwards", "bold"), sentence(explanation.next_words)]
     return parts
+
+
+def _plan(plan: PlannedConsumer) -> Iterator[RenderableType]:
+    """Lay out what an Eager or Lazy consumer would run now, and what holds it back."""
+    yield text(plan.words, "bold")
+    for each in plan.targets[:_TARGETS]:
+        key = "" if each.partition_key is None else f"{each.partition_key}: {each.words}. "
+        tried = f" Its last run tried {each.tried}." if each.tried else ""
+        yield text(f"{key}Looked at next: {each.looked_at}.{tried}")
+    yield from _more(len(plan.targets) - _TARGETS, "key")
 
 
 def partition_parts(explanation: PartitionExplanation, *, events: bool = True) -> list[RenderableType]:
     """Lay out a pending partition: its condition with received and missing keys, and its queued events."""
-    parts: list[RenderableType] = [text(explanation.words, "bold")]
+    parts: list[RenderableType] = [sentence(explanation.words, "bold")]
     parts += [_tree(explanation.condition)] if explanation.condition else []
     if events and explanation.events:
         parts += [Text(), _events(explanation.events, None)]
@@ -105,8 +125,8 @@ def decision_parts(explanation: DecisionExplanation) -> list[RenderableType]:
     events = explanation.oldest_events(_MOST)
     parts: list[RenderableType] = [
         _title(explanation.consumer, f"decision {explanation.id}", "dim"),
-        text(explanation.words),
-        text(explanation.run.words),
+        sentence(explanation.words),
+        sentence(explanation.run.words),
         Text(),
         *([] if explanation.reads else [Text("Consumed", "bold"), _events(map(summary_of, events), completed)]),
         *([Text("Read", "bold"), _reads(explanation.reads)] if explanation.reads else []),
@@ -117,7 +137,7 @@ def decision_parts(explanation: DecisionExplanation) -> list[RenderableType]:
 def event_parts(explanation: EventExplanation) -> list[RenderableType]:
     """Lay out an event: its origin, its extra, and each receipt."""
     event = redacted(explanation.event)
-    parts: list[RenderableType] = [_title(event.asset.name, f"event {event.id}", "dim"), text(explanation.words)]
+    parts: list[RenderableType] = [_title(event.asset.name, f"event {event.id}", "dim"), sentence(explanation.words)]
     facts = {"extra": event.extra, "metrics": event.metrics, "inputs": event.inputs}
     parts += [text(f"{name}: {_pairs(values)}") for name, values in facts.items() if values]
     if event.aliases:
@@ -144,7 +164,7 @@ def _pairs(values: object) -> str:
 
 def _receipt(explanation: ReceiptExplanation) -> RenderableType:
     mark, style = _RECEIPTS.get(explanation.status, ("–", "dim"))
-    return Text.assemble((f"{mark} ", style), shown(explanation.words))
+    return Text.assemble((f"{mark} ", style), sentence(explanation.words))
 
 
 def _tree(rows: Sequence[ConditionRow], *, facts: bool = True) -> RenderableType:
@@ -164,7 +184,7 @@ def _node(row: ConditionRow, facts: bool) -> Text:
     label = Text(shown(row.label), "bold" if row.is_gate else "")
     if not facts:
         return label
-    explanation = (f"  {shown(row.words)}", "red" if row.state == "never" else "dim")
+    explanation = sentence(f"  {row.words}", "red" if row.state == "never" else "dim")
     return Text.assemble((f"{mark} ", style), label, explanation)
 
 
@@ -186,6 +206,6 @@ def _event_cells(event: EventSummary, completed_it: bool) -> list[Text]:
         text(event.partition_key or ""),
         Text("" if event.recorded is None else at(event.recorded)),
         text(event.source),
-        Text(str(event.id), "dim"),
+        id_cell(event.id),
         Text("completed it" if completed_it else "", "green"),
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from assetflow.core.values.words import some
 from assetflow.errors import Conflict, UnknownConsumer
@@ -14,20 +16,28 @@ from assetflow.operations.lookup import find_consumer, find_uri
 
 
 def list_by_id(
-    reader: Reader, wanted: ConsumerFilter, *, after: int = 0, limit: int | None = None
+    reader: Reader, wanted: ConsumerFilter, now: datetime, *, after: int = 0, limit: int | None = None
 ) -> list[ConsumerOverview]:
     """Return the consumers with an id above `after`, ordered by id; with the reason if a new declaration is refused."""
     refused = {each.deployment_id: each for each in reader.refused_deployments()}
     listed = reader.consumers.overviews(reader.consumers.page(wanted, after=after, limit=limit))
+    listed = _with_plans(reader, listed, now)
     return [replace(each, refused=refused.get(each.record.consumer.deployment_id)) for each in listed]
 
 
 def list_in_order(
-    reader: Reader, wanted: ConsumerFilter, order: ConsumerOrder, *, offset: int, limit: int
+    reader: Reader, wanted: ConsumerFilter, order: ConsumerOrder, now: datetime, *, offset: int, limit: int
 ) -> tuple[list[ConsumerOverview], int]:
     """Return a page of consumers, and the number of all consumers that match."""
     records, total = reader.consumers.listed(wanted, order, limit=limit, offset=offset)
-    return reader.consumers.overviews(records), total
+    return _with_plans(reader, reader.consumers.overviews(records), now), total
+
+
+def _with_plans(reader: Reader, listed: Sequence[ConsumerOverview], now: datetime) -> list[ConsumerOverview]:
+    """Return the same consumers, each Eager or Lazy one with what it would run now."""
+    kept = [each.record.consumer.id for each in listed if each.record.consumer.schedule.keeping is not None]
+    plans = {each.consumer: each for each in (reader.freshness.plans(now, kept) if kept else [])}
+    return [replace(each, plan=plans.get(each.name)) for each in listed]
 
 
 def consumer_at(reader: Reader, flow: str, deployment: str) -> ConsumerRecord:

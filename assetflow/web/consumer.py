@@ -19,7 +19,7 @@ from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable, Un
 from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.operations import decisions
+from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.consumers import consumer_at, switch
 from assetflow.operations.lookup import Selection
 from assetflow.operations.runs_by_hand import RunWanted, start_run
@@ -40,15 +40,13 @@ def explained(backend: Backend, record: ConsumerRecord, key: str) -> dict[str, o
     reader, now, consumer = backend.ledger.reader, backend.now(), record.consumer
     loops = loops_through(reader.lineage.edges_of, consumer.name)
     explained = consumer_explanation(reader, record, now, loops=loops, partitions=PARTITIONS, events=READ_FIRST)
-    keeps = consumer.schedule.keeping is not None
-    planned = reader.freshness.plan(now, consumer.id) if keeps else []
     part = partition_explanation(reader, record, key) if key else None
     has_queue = part is not None or not consumer.schedule.is_partitioned
     queued = reader.queues.events(consumer.id, key or None, limit=QUEUED + 1) if has_queue else []
     return {
         "explained": explained,
-        "keeps": keeps,
-        "planned": planned[0] if planned else None,
+        "keeps": consumer.schedule.keeping is not None,
+        "planned": explained.plan if part is None else None,
         "part": part,
         "rows": explained.condition if part is None else part.condition,
         "queue": [redacted(event) for event in queued[:QUEUED]],
@@ -67,8 +65,9 @@ def earlier(reader: Reader, record: ConsumerRecord, key: str, at: str) -> dict[s
 
 
 def decided(reader: Reader, record: ConsumerRecord, key: str, before: int | None) -> dict[str, object]:
-    """Return a page of its decisions."""
-    found = reader.decisions.find(consumer=record.consumer.id, before=before, limit=DECISIONS + 1)
+    """Return a page of its decisions, or of those for a key."""
+    number = record.consumer.id
+    found = reader.decisions.find(consumer=number, target_key=key or None, before=before, limit=DECISIONS + 1)
     shown = found[:DECISIONS]
     consumed = reader.decisions.consumed_assets([each.number for each in shown])
     return {
@@ -115,6 +114,7 @@ class Notice(TypedDict, total=False):
     started: UUID | None
     asked: str
     removed: int | None
+    retried: int | None
     refused: str
 
 
@@ -130,6 +130,7 @@ def show_consumer(
     started: UUID | None = None,
     asked: Annotated[str, Query(max_length=10)] = "",
     removed: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
+    retried: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
     at: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Show a consumer or, with a key, one of its partitions.
@@ -138,12 +139,13 @@ def show_consumer(
         at: explain why it ran, or did not, at this time, UTC, too.
         started: the run that an operator has just started here.
         removed: the number of events that an operator has just removed here.
+        retried: the number of runs that a retry by an operator has just asked for here.
         asked: `pause` or `resume`, if an operator has just asked Prefect for it.
     """
     record = consumer_at(backend.ledger.reader, flow, deployment)
     # Let the page reload until the evaluator has the change from Prefect; then drop `asked` from the address.
     waits = asked in ("pause", "resume") and (asked == "pause") != record.consumer.paused
-    notice: Notice = {"started": started, "asked": asked if waits else "", "removed": removed}
+    notice: Notice = {"started": started, "asked": asked if waits else "", "removed": removed, "retried": retried}
     answered = bool(asked) and not waits
     plain = place(record, key=key, before=before, **notice)
     if answered and not wants_fragment(request):
@@ -155,6 +157,7 @@ def show_consumer(
 
 
 @router.get("/consumers/{flow}/{deployment}/switch")
+@router.get("/consumers/{flow}/{deployment}/retry")
 def leave_switch(flow: Flow, deployment: Deployment) -> Response:
     """Redirect to the consumer: a browser asks for this address when a user reloads a failed switch."""
     return RedirectResponse(url("/consumers", flow, deployment), 303)
@@ -174,6 +177,21 @@ async def switch_consumer(
         notice: Notice = {"refused": f"Nothing was changed. {in_words(error)}"}
         return await run_in_threadpool(_page, request, pages, backend, record, status=status, notice=notice)
     return RedirectResponse(place(record, asked="pause" if paused else "resume"), 303)
+
+
+@router.post("/consumers/{flow}/{deployment}/retry")
+async def retry_consumer(
+    request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment, form: TheForm
+) -> Response:
+    """Let an Eager or Lazy consumer forget what it tried and was waived, for a key or for all. Contract 8.7."""
+    record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
+    key = form.text("key") or None
+    try:
+        done = await runs_by_hand.retry(backend, record, key)
+    except AssetflowError as error:
+        notice: Notice = {"refused": f"Nothing was changed. {in_words(error)}"}
+        return await run_in_threadpool(_page, request, pages, backend, record, status=409, notice=notice)
+    return RedirectResponse(place(record, key=key, retried=str(len(done.decisions))), 303)
 
 
 @router.get("/consumers/{flow}/{deployment}/switch/preview")
@@ -281,7 +299,7 @@ def _page(
     remove_form: Form | None = None,
 ) -> Response:
     key = key if record.consumer.schedule.is_partitioned else ""
-    nothing: Notice = {"started": None, "asked": "", "removed": None, "refused": ""}
+    nothing: Notice = {"started": None, "asked": "", "removed": None, "retried": None, "refused": ""}
     return pages.show(
         request,
         "consumer.html",

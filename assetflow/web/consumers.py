@@ -141,7 +141,7 @@ def _page(
     """
     reader, now = backend.ledger.reader, backend.now()
     wanted = replace(_FILTERS[asked.show], search=asked.search.strip())
-    listed, total = list_in_order(reader, wanted, asked.sort, limit=ROWS, offset=asked.offset)
+    listed, total = list_in_order(reader, wanted, asked.sort, now, limit=ROWS, offset=asked.offset)
     rows = [ListedConsumer(each, next_time(each.record.consumer, now)) for each in listed]
     return pages.show(
         request,

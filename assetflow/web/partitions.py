@@ -14,8 +14,9 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import NamedAsset, TheBackend
+from assetflow.api.requests import NamedAsset, TheBackend, TheReader
 from assetflow.core.partitions.ranges import KeySeries, series_of_keys
 from assetflow.errors import InvalidPartition, MappingError
 from assetflow.ledger.read.reader import Reader
@@ -318,6 +319,20 @@ router = APIRouter()
 KEYS = 200
 _TOLD: tuple[KeyState, ...] = ("running", "failed", "stale")
 SAMPLE = 300
+
+
+@router.get("/asset/run")
+def show_run_of_key(
+    reader: TheReader, asset: NamedAsset, key: Annotated[str, Query(min_length=1, max_length=250)]
+) -> Response:
+    """Redirect to the newest run that was to make a key of an asset; without one, to the key."""
+    found = reader.assets.get(uri=find_uri(reader, asset))
+    makers = dict[str, UUID]() if found is None else reader.assets.users_of([found.record])[found.record.uri].producers
+    numbers = [number for each in makers.values() if (number := reader.consumers.number_of(str(each))) is not None]
+    made = [run for each in numbers for run in reader.decisions.find(consumer=each, target_key=key, limit=1)]
+    if not made:
+        return RedirectResponse(url("/asset", asset=asset, key=key), 303)
+    return RedirectResponse(url("/decisions", max(made, key=lambda each: each.number).id), 303)
 
 
 @router.get("/asset/partitions")

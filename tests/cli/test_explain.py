@@ -69,8 +69,9 @@ def test_a_key_whose_run_has_completed_is_done(ledger: Ledger, call: Call) -> No
     assert f"It started the flow run {run}" in " ".join(call(*ask).out.split())
     ledger.writer.decisions.ended("Completed", NOON, flow_run_id=run)
     told = call(*ask, "--json").json
-    assert told["words"].startswith("Partition 2026-01-01 is done: nothing queued since its last decision.")
-    assert (told["missing"], told["condition"]) == ([], [])
+    assert told["words"].startswith("Partition 2026-01-01 is done. Its last run consumed 24 events with 24 keys")
+    assert (told["missing"], len(told["received"]), told["condition"][0]["state"]) == ([], 24, "satisfied")
+    assert told["last_decision"]["run"]["run_state"] == "Completed"
     update(ledger, HOURLY, 50, "2026-01-01T00:00:00")
     assert "1 event queued" in call(*ask).out
 

@@ -55,9 +55,9 @@ def test_command_line_api_and_page_agree(
         rows = site.page(f"/consumers?show={choice}").rows[1:]
         assert {row.split()[0] for row in rows} == shown
     wanted = ConsumerFilter(paused=words.get("paused"), held=words.get("held"), active=words.get("active"))
-    by_name, total = list_in_order(switched.reader, wanted, "name", offset=0, limit=2)
+    by_name, total = list_in_order(switched.reader, wanted, "name", NOON, offset=0, limit=2)
     assert (total, [each.name for each in by_name]) == (len(shown), sorted(shown)[:2])
-    assert [each.name for each in list_by_id(switched.reader, wanted)] == [each["name"] for each in found]
+    assert [each.name for each in list_by_id(switched.reader, wanted, NOON)] == [each["name"] for each in found]
 
 
 def test_each_choice_of_the_page_is_tested(site: Site) -> None:

@@ -45,7 +45,7 @@ TargetKey = Annotated[
 
 @router.get("/consumers", responses=answers())
 def list_consumers(
-    reader: TheReader,
+    backend: TheBackend,
     page: ThePage,
     search: Annotated[Text, Query(description="A part of the name.")] = "",
     paused: Annotated[bool | None, Query(description="True: only those whose automation is switched off.")] = None,
@@ -54,7 +54,7 @@ def list_consumers(
 ) -> Page[ShownConsumer]:
     """List consumers by id: what each runs on, how many of its assets are updated, its queue, its latest decision."""
     wanted = ConsumerFilter(search, paused, held, active)
-    found = list_by_id(reader, wanted, after=page.number or 0, limit=page.limit)
+    found = list_by_id(backend.ledger.reader, wanted, backend.now(), after=page.number or 0, limit=page.limit)
     return page.after([each.shown() for each in found], lambda each: each.id)
 
 

@@ -12,10 +12,12 @@ from assetflow.core.explain.conditions import ConditionRow, condition_rows
 from assetflow.core.explain.decisions import DecisionExplanation, explain_decision
 from assetflow.core.explain.facts import ConsumerFacts, QueuedEvents
 from assetflow.core.explain.partitions import PartitionExplanation, explain_partition
+from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.waiting import Waiting
 from assetflow.core.rules.waits import Reason
 from assetflow.core.shapes import HIDDEN, called, shape
 from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.schedules import WhilePaused
 from assetflow.core.values.words import SHOWN, at, count, joined, since, some
 
@@ -75,6 +77,8 @@ class ConsumerExplanation:
     """The same, each with the instant at which that is over."""
     expires: Sequence[Expiry]
     deadline: datetime | None
+    plan: PlannedConsumer | None
+    """Of an Eager or Lazy consumer: what it would run now, and what holds it back (8.16)."""
     waiting: Waiting | None = field(metadata=HIDDEN)
     """The waits that the clock knows for the queue of a plain timed consumer; `None` for others."""
     at: datetime | None = None
@@ -134,6 +138,7 @@ def explain_consumer(facts: ConsumerFacts, now: datetime) -> ConsumerExplanation
         waits=waiting.waits,
         expires=[Expiry(event.id, moment) for event, moment in waiting.expires],
         deadline=waiting.deadline,
+        plan=facts.plan,
         waiting=queue.waiting,
     )
 
@@ -287,7 +292,24 @@ def explain_then(
         words = f"{told.name} was not deployed yet at {at(moment)}: updates count for it since {at(since)}."
         return replace(told, words=words, notes=(), at=moment, next_decision=following)
     notes = [*told.notes, *([_refused(dropped)] if dropped else []), _BY_THE_PRESENT]
-    return replace(told, words=f"At {at(moment)}: {told.words}", notes=notes, at=moment, next_decision=following)
+    words = told.words if facts.consumer.schedule.keeping is None else _kept_then(facts, moment)
+    return replace(told, words=f"At {at(moment)}: {words}", notes=notes, at=moment, next_decision=following)
+
+
+def _kept_then(facts: ConsumerFacts, moment: datetime) -> str:
+    """Return what an Eager or Lazy consumer had made of its inputs by a moment."""
+    name, last = facts.consumer.name, facts.last
+    if last is None:
+        before = f"{name} had not been asked to run yet."
+    else:
+        because = causes_in_words(last.decision.because) or f"a {last.decision.kind} asked for it"
+        ended = last.run.ended
+        became = f"its run ended {last.run.state} at {at(ended)}" if ended is not None and ended <= moment else "it ran"
+        before = f"{name} was last asked to run at {at(last.decision.made)}, because {because}; {became}."
+    if not facts.updated:
+        return f"{before} Nothing that it reads had been updated since then, so that nothing was due."
+    updated = some([f"{each.asset.name} at {at(each.recorded or each.occurred)}" for each in facts.updated], 3)
+    return f"{before} Since then had been updated: {updated}."
 
 
 def _refused(dropped: int) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.run_reads import RunRead
 from assetflow.core.explain.waiting import Waiting
 from assetflow.core.rules.evaluation import Pending
@@ -145,6 +146,8 @@ class ConsumerFacts:
             ends.
         removed: when its deployment was deleted, UTC.
         refused: why its newest declaration cannot be used, so that the one before counts; `None` if it can.
+        plan: what an Eager or Lazy consumer would run now; `None` for others.
+        updated: the updates that its inputs had after the begin of the last decision's run, the newest first.
     """
 
     consumer: Consumer
@@ -158,6 +161,8 @@ class ConsumerFacts:
     loops: Sequence[Sequence[str]] = ()
     removed: datetime | None = None
     refused: RefusedDeployment | None = None
+    plan: PlannedConsumer | None = None
+    updated: Sequence[AssetEvent] = ()
 
     @property
     def queue_size(self) -> int:

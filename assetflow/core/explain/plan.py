@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
@@ -25,18 +26,18 @@ _ORDER: tuple[VerdictName, ...] = (
 _WORDS: Mapping[VerdictName, str] = {
     "run": "It would run now",
     "in_progress": "It runs",
-    "owed": "It is owed (catchup), and greater keys go first",
+    "owed": "Newer keys go first (catchup)",
     "paused": "It is paused",
     "backfill": "A backfill makes it",
-    "history": "Newer keys go first (lookback)",
+    "history": "Too old: only the newest keys run (lookback)",
     "missing_input": "It misses an input",
-    "tried": "The last run has tried the same inputs",
-    "waived": "It is waived (catchup)",
+    "tried": "The last run had the same inputs",
+    "waived": "Skipped by catchup",
     "retry": "Its last run failed",
     "waits": "It waits",
     "ignored": "What has changed starts no runs",
     "not_needed": "No freshness policy needs it now",
-    "no_gain": "A run would read nothing new",
+    "no_gain": "Nothing new to read",
 }
 _LOOK: Mapping[VerdictName, str] = {
     "run": "now",
@@ -75,6 +76,8 @@ class PlannedTarget:
     """When it is looked at next, in words."""
     look: datetime | None = None
     """The same as an instant, UTC, if only the time has to pass."""
+    state: str = field(default="", metadata=HIDDEN)
+    """The verdict without its causes."""
     tried: str = field(default="", metadata=HIDDEN)
     """What its last run tried, and how often that failed, in words; "" before a run has ended."""
 
@@ -108,17 +111,28 @@ class PlannedConsumer:
         """True if it has targets, none of which is out of date or runs."""
         return bool(self.total_targets) and not self.targets
 
+    @property
+    def state(self) -> str:
+        """The plan in a few words, for a list: `up to date`, `it waits for core/lake`, `3 keys running`."""
+        if not self.targets:
+            return "up to date" if self.total_targets else "no keys yet"
+        first = self.targets[0]
+        if first.partition_key is None:
+            return f"{first.state[:1].lower()}{first.state[1:]}"
+        number = self.counts.get(first.verdict) or sum(each.verdict == first.verdict for each in self.targets)
+        return f"{count(number, 'key')} {_SHORT[first.verdict]}"
+
 
 _SHORT: Mapping[VerdictName, str] = {
     "run": "would run now",
     "in_progress": "running",
-    "owed": "owed and next in turn",
+    "owed": "after newer keys",
     "paused": "held back by the pause",
     "backfill": "in a backfill",
-    "history": "outside the lookback",
+    "history": "too old for the lookback",
     "missing_input": "missing an input",
-    "tried": "tried already",
-    "waived": "waived",
+    "tried": "tried with the same inputs",
+    "waived": "skipped by catchup",
     "retry": "waiting for a retry",
     "waits": "waiting for others",
     "ignored": "with changes that start no runs",
@@ -182,12 +196,18 @@ def _in_a_sentence(targets: Sequence[PlannedTarget], counts: Mapping[str, int], 
     return f"Of {known:,} {'key' if known == 1 else 'keys'}: {joined(parts)}."
 
 
+def _times(failures: int) -> str:
+    """Return how often something failed, if not once."""
+    return "" if failures == 1 else f" {failures} times in a row"
+
+
 class _Words:
     def __init__(self, book: FreshnessState, name_of: Callable[[str], str], now: datetime, *, is_whole: bool) -> None:
         self._now = now
         self._is_whole = is_whole
         self._book = book
         self._name = name_of
+        self._owed: dict[int, list[str]] = {}
 
     def consumer(self, node: FlowNode, verdicts: Sequence[Verdict]) -> PlannedConsumer:
         ordered = sorted(verdicts, key=lambda each: (_ORDER.index(each.name), each.target.key or ""))
@@ -201,14 +221,14 @@ class _Words:
         return PlannedConsumer(node.consumer.name, schedule, _in_a_sentence(rows, counts, known), rows, counts, known)
 
     def _target(self, node: FlowNode, verdict: Verdict) -> PlannedTarget:
-        parts = [self._verdict(node, verdict)]
+        parts = [state := self._verdict(node, verdict)]
         if verdict.because:
             named = [each._replace(uri=self._name(each.uri)) for each in verdict.because]
             parts.append(causes_in_words(named))
         look = self._due(node) if verdict.name == "not_needed" else verdict.at
         looked_at = self._look(verdict) if look is None else at(look)
         tried = self._tried(verdict.target)
-        return PlannedTarget(verdict.target.key, verdict.name, ": ".join(parts), looked_at, look, tried)
+        return PlannedTarget(verdict.target.key, verdict.name, ": ".join(parts), looked_at, look, state, tried)
 
     def _tried(self, target: Target) -> str:
         record = self._book.targets.find(target)
@@ -216,7 +236,7 @@ class _Words:
             return ""
         versions = sorted({version for version in record.tried.code_versions.values() if version is not None})
         code = f", with the code {some(versions, 2)}" if versions else ""
-        failed = f"; it failed {count(record.failures, 'time')} in a row" if record.failures else ""
+        failed = f", and failed{_times(record.failures)}" if record.failures else ""
         return f"what was there up to update {record.tried.sequence}{code}, until {at(record.ended.at)}{failed}"
 
     def _due(self, node: FlowNode) -> datetime | None:
@@ -230,6 +250,11 @@ class _Words:
 
     def _verdict(self, node: FlowNode, verdict: Verdict) -> str:
         words = _WORDS[verdict.name]
+        failures = self._book.targets.find(verdict.target).failures
+        if failures and verdict.name in ("tried", "retry"):
+            return f"Failed on this data{_times(failures)}"
+        if verdict.name == "owed":
+            return f"{count(self._greater(verdict.target), 'newer key goes', 'newer keys go')} first (catchup)"
         if verdict.name == "paused" and not node.consumer.paused:
             return "Its deployment is paused"
         if verdict.name == "in_progress":
@@ -239,6 +264,15 @@ class _Words:
         if verdict.name == "missing_input":
             return f"It misses {some([self._item(each) for each in verdict.missing], 3)}"
         return words
+
+    def _greater(self, target: Target) -> int:
+        """Return how many owed and running keys of a consumer are greater than this one."""
+        if target.consumer not in self._owed:
+            owed = {each.key or "" for each in self._book.targets.with_verdict("owed", target.consumer)}
+            running = {run.target.key or "" for run in self._book.runs.of(target.consumer)}
+            self._owed[target.consumer] = sorted(owed | running)
+        keys = self._owed[target.consumer]
+        return len(keys) - bisect_right(keys, target.key or "")
 
     def _look(self, verdict: Verdict) -> str:
         if verdict.name == "waits":

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, union_all
 
+from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.rules.evaluation import facts_of
 from assetflow.core.rules.runs import FAILED
 from assetflow.core.rules.timers import Timer
@@ -117,6 +118,7 @@ class ConsumerOverview:
         queued: the number of events that are queued.
         last: its latest decision.
         refused: why its newest declaration cannot be used; `None` if it can, or if nobody looked.
+        plan: what an Eager or Lazy consumer would run now; `None` for others, or if nobody looked.
     """
 
     record: ConsumerRecord
@@ -125,6 +127,7 @@ class ConsumerOverview:
     queued: int
     last: DecisionRecord | None
     refused: RefusedDeployment | None = None
+    plan: PlannedConsumer | None = None
 
     @property
     def name(self) -> str:
@@ -138,8 +141,10 @@ class ConsumerOverview:
     def state(self) -> str:
         """How far its condition is: `1 of 2 updated`, `waiting for one of 3 assets`, `up to date`, `2 keys pending`.
 
-        Without a condition on assets: `time only`, `eager` or `lazy`.
+        Of an Eager or Lazy consumer what it would run now. Without assets: `time only`.
         """
+        if self.plan is not None:
+            return self.plan.state
         schedule = self.record.consumer.schedule
         if not schedule.tokens:
             return schedule.kind_without_assets
@@ -173,6 +178,7 @@ class ConsumerOverview:
             updated=self.updated,
             queued=self.queued,
             pending_partitions=self.pending if consumer.schedule.is_partitioned else None,
+            words=self.state,
             paused=consumer.paused,
             held=consumer.held,
             active=not (consumer.paused or consumer.held),
@@ -205,6 +211,8 @@ class ShownConsumer:
     queued: int
     pending_partitions: int | None
     """Of a partitioned consumer: how many keys are pending."""
+    words: str
+    """How far it is in a few words: `1 of 2 updated`, `up to date`, `failed on this data`."""
     paused: bool
     """Its automation is switched off."""
     held: bool

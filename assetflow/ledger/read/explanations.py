@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -28,12 +29,12 @@ from assetflow.core.graph.lineage import Node
 from assetflow.core.rules.runs import Named
 from assetflow.core.rules.state.prefetch import prefetch
 from assetflow.core.values.consumers import Consumer
-from assetflow.core.values.events import Recording
+from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.core.values.schedules import Schedule
 from assetflow.errors import UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.read.states import States
-from assetflow.ledger.records import ConsumerRecord, DecisionRecord
+from assetflow.ledger.records import ConsumerRecord, DecisionRecord, EventFilter
 
 # Of a long queue, and for a page of a large decision, this many events are read, and after them the first of each asset
 # and key.
@@ -57,16 +58,20 @@ def consumer_explanation(
         loops, partitions, events: as for `consumer_facts`.
     """
     facts = consumer_facts(reader, record, now, loops=loops, partitions=partitions, events=events)
-    return explain_consumer(facts, now)
+    keeps = record.consumer.schedule.keeping is not None
+    plan = next(iter(reader.freshness.plan(now, record.consumer.id)), None) if keeps else None
+    return explain_consumer(replace(facts, plan=plan), now)
 
 
 def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: str) -> PartitionExplanation:
-    """Explain what is queued for a target key of a partitioned consumer, and what it waits for."""
-    consumer = record.consumer
-    queue = queued_events(reader, consumer, target_key, datetime.now(UTC))
+    """Explain what is queued for a target key of a partitioned consumer, what it waits for, and its last run."""
+    consumer, now = record.consumer, datetime.now(UTC)
+    queue = queued_events(reader, consumer, target_key, now)
     decided = reader.decisions.find(consumer=consumer.id, target_key=target_key, limit=1)
-    last = _run(decided[0], ()) if decided else None
-    return explain_partition(consumer.schedule, queue, names_of(reader, consumer.schedule), last=last)
+    last = decision_explanation(reader, decided[0]) if decided else None
+    plans = reader.freshness.plan(now, consumer.id, target_key) if consumer.schedule.keeping is not None else []
+    plan = next((target for each in plans for target in each.targets), None)
+    return explain_partition(consumer.schedule, queue, names_of(reader, consumer.schedule), last=last, plan=plan)
 
 
 def run_explanation(reader: Reader, flow_run_id: UUID) -> DecisionExplanation:
@@ -244,11 +249,22 @@ def past_explanation(
         since=record.since,
         last=None if last is None else decision_facts(reader, last),
         running=past.running,
+        updated=_updated(reader, consumer, None if last is None else last.made, moment),
         removed=record.removed_at if record.removed_at is not None and record.removed_at <= moment else None,
     )
     return explain_then(
         facts, moment, None if following is None else decision_explanation(reader, following), past.dropped
     )
+
+
+def _updated(reader: Reader, consumer: Consumer, since: datetime | None, moment: datetime) -> list[AssetEvent]:
+    """Return the newest update of each input of an Eager or Lazy consumer that came after `since`, by a moment."""
+    if consumer.schedule.keeping is None:
+        return []
+    inputs = reader.freshness.inputs_of(consumer.id)
+    wanted = (EventFilter(uri=uri, after=since, until=moment) for uri in inputs)
+    found = [event for each in wanted for event in reader.events.find(each, newest_first=True, limit=1)]
+    return sorted(found, key=lambda event: event.occurred, reverse=True)
 
 
 def _decision(reader: Reader, consumer: int, number: int | None) -> DecisionRecord | None:

@@ -193,6 +193,12 @@ class FreshnessReader(Topic):
             readers = (node.id for node in state.freshness.graph.readers(uri) if node.keeping is not None)
             return explain_plan(state.freshness, _names_of(state), now, list(islice(readers, MOST_READERS)))
 
+    def inputs_of(self, consumer: int) -> list[str]:
+        """Return the URIs that the flow of a consumer reads, at most 20."""
+        with self._states.open() as state:
+            node = state.freshness.graph.find(consumer)
+            return [] if node is None else sorted(node.inputs)[:MOST_READERS]
+
     def reads_of(self, decision: UUID) -> list[RunRead]:
         """Return what the run of a decision read; nothing of a run that is not kept, or whose flow is gone."""
         run = self._run(decision)

@@ -84,7 +84,8 @@ def test_8_16_the_plan_says_that_greater_keys_go_first(place: Place) -> None:
     (found,) = place.ledger.reader.freshness.plan(place.now)
     held = next(each for each in found.targets if each.partition_key == "k00")
     assert (held.verdict, held.looked_at) == ("owed", "when runs of greater keys end")
-    assert found.words == "Of 20 keys: 16 running and 4 owed and next in turn."
+    assert held.words.startswith("19 newer keys go first (catchup)")
+    assert found.words == "Of 20 keys: 16 running and 4 after newer keys."
 
 
 @pytest.mark.parametrize("catchup", ["all", "latest", "none"])
