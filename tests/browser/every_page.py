@@ -116,6 +116,7 @@ def every_page(ledger: Ledger) -> dict[str, str]:
     reader = ledger.reader
     run = next(each for each in reader.decisions.find(limit=1000) if each.flow_run_id)
     event = reader.events.find(newest_first=True, limit=1)[0].id
+    failed = next(each for each in reader.decisions.find(limit=1000) if each.run_state == "Failed" and each.target_key)
     asset = "/asset?asset=orders"
     return {
         "overview": "/",
@@ -141,10 +142,12 @@ def every_page(ledger: Ledger) -> dict[str, str]:
         "consumer-paused": "/consumers/halted/shop",
         "consumer-keys": "/consumers/daily/rollup?key=2026-01-01",
         "consumer-eager": "/consumers/offers/prices",
+        "consumer-key-failed": f"/consumers/{failed.consumer_name}?key={failed.target_key}",
         "run-now": "/consumers/report/nightly/run",
         "remove": "/consumers/halted/shop/remove",
         "pause": "/consumers/report/nightly/switch",
         "run": f"/runs/{run.flow_run_id}",
+        "run-end": f"/runs/{run.flow_run_id}/end",
         "decision": f"/decisions/{run.id}",
         "backfills": "/backfills",
         "backfill-form": "/backfills/new?asset=sessions&down=yes",

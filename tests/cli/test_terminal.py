@@ -140,3 +140,22 @@ def test_a_list_of_watchers_fits_a_terminal(ledger: Ledger, call: Call, monkeypa
     lines = Text.from_ansi(screen.getvalue()).plain.splitlines()
     assert any("orders-queue" in line and "s3://shop/orders" in line and " new" in line for line in lines)
     assert all(len(line) <= 80 for line in lines), lines
+
+
+@pytest.mark.usefixtures("full")
+def test_sentences_name_things_by_eight_characters(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = screen_of(100, monkeypatch)
+    call("explain", "report")
+    assert f"event {str(event_id(2))[:8]}, recorded" in " ".join(screen.getvalue().split())
+    assert str(event_id(2)) not in screen.getvalue()
+
+
+def test_a_key_that_waits_again_is_listed_once(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(ledger, "daily/shop", ROLLED_UP)
+    for minute, hour in enumerate(range(24)):
+        update(ledger, HOURLY, minute, f"2026-01-01T{hour:02d}:00:00")
+    update(ledger, HOURLY, 50, "2026-01-01T00:00:00")
+    screen = screen_of(160, monkeypatch)
+    call("partitions", "ls", "daily")
+    (row,) = [line for line in screen.getvalue().splitlines() if line.startswith("2026-01-01")]
+    assert "pending, waiting before" in row
