@@ -38,14 +38,15 @@ if TYPE_CHECKING:
 
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
+_CODE = re.compile(r"`([^`]+)`")
 _PLACES = {"event": "/events", "update": "/events", "decision": "/decisions", "run": "/runs"}
 
 
 def told(text: str) -> Markup:
-    """Return a sentence as HTML, with a `<time>` for each time in it, and a link of eight characters for each id."""
+    """Return a sentence as HTML, with a `<time>` for each time in it, a link for each id, and its code as code."""
     found = str(escape(shown(text, keep="\n\t")))
     found = _TIME.sub(r'<time datetime="\1T\2Z" title="\g<0>" data-at>\g<0></time>', found)
-    return Markup(ID_IN_TEXT.sub(_link, found))
+    return Markup(_CODE.sub(r"<code>\1</code>", ID_IN_TEXT.sub(_link, found)))
 
 
 def _link(found: re.Match[str]) -> str:
