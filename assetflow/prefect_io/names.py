@@ -20,6 +20,9 @@ DECISION_MADE = "assetflow.decision.made"
 DEADLINE_MISSED = "assetflow.deadline.missed"
 """No decision of a consumer came by its deadline."""
 
+RUN_FAILED = "assetflow.run.failed"
+"""A run of a consumer or a maker failed, and no retry of its flow's follows. Contract 4.8."""
+
 FRESHNESS_EVENTS = {state: f"assetflow.freshness.{state}" for state in ("warn", "fail", "pass")}
 """The data of an asset is getting old, is too old, or is fresh again; the resource id is its URI."""
 

@@ -14,7 +14,9 @@ from uuid import UUID
 
 from assetflow.core.explain import DecisionExplanation, NotStarted, with_run_in_prefect
 from assetflow.core.freshness.records import RunState
+from assetflow.core.json_data import fit_text
 from assetflow.core.rules.adoption import Decided
+from assetflow.core.rules.ended_runs import FAILED_OUTCOMES, EndedRun
 from assetflow.core.rules.runs import FAILED, RunChange, RunEnd, RunGoingOn
 from assetflow.core.wire import RunContext, events_from_text, run_context_from_json
 from assetflow.errors import AssetflowError, InvalidEvent
@@ -98,10 +100,22 @@ class OpenRuns:
             if _state_before(event) in _OUTCOMES and (change := run_change(event)) is not None:
                 yield change
 
-    async def _pages(self, wanted: Json) -> AsyncIterator[list[Json]]:
+    async def ended(self, since: datetime) -> Sequence[EndedRun]:
+        """Return the runs of deployments that ended since a moment and have not gone on, the first end first.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        wanted = {**_in_state(*_OUTCOMES), "end_time": {"after_": since.isoformat()}}
+        # New ends move later pages down, so that some runs are seen twice, and none is missed.
+        pages = [page async for page in self._pages(wanted, "END_TIME_DESC")]
+        found = {each.flow_run_id: each for page in pages for run in page if (each := ended_run(run)) is not None}
+        return sorted(found.values(), key=lambda each: each.ended)
+
+    async def _pages(self, wanted: Json, sort: str = "ID_DESC") -> AsyncIterator[list[Json]]:
         place = 0
         while True:
-            body = {"flow_runs": wanted, "sort": "ID_DESC", "limit": PAGE, "offset": place}
+            body = {"flow_runs": wanted, "sort": sort, "limit": PAGE, "offset": place}
             page = cast("list[Json]", await self._api.post("/flow_runs/filter", body))
             yield page
             if len(page) < PAGE:
@@ -167,6 +181,38 @@ def open_run(run: Json) -> RunGoingOn | None:
         asked=asked,
         by_time=by_time,
         began=_moment(run.get("start_time")),
+    )
+
+
+MOST_OF_ERROR = 2_000
+
+
+def ended_run(run: Json) -> EndedRun | None:
+    """Return a run of a deployment that Prefect describes so, if it has ended."""
+    end, labels = end_in(run), _mapping(run.get("labels"))
+    asked = _moment(run.get("expected_start_time")) or _moment(run.get("created"))
+    if end is None or end.at is None or asked is None or run.get("deployment_id") is None:
+        return None
+    key, state = _mapping(run.get("parameters")).get(KEY_PARAMETER), _mapping(run.get("state"))
+    decision = _decision(labels)
+    by_time = bool(run.get("auto_scheduled")) or TICK_LABEL in labels
+    return EndedRun(
+        number=0,
+        flow_run_id=UUID(str(run["id"])),
+        name=str(run.get("name") or ""),
+        deployment_id=UUID(str(run["deployment_id"])),
+        flow="",
+        target_key=key if isinstance(key, str) and key else None,
+        state=end.state,
+        outcome=end.outcome,
+        started_by="decision" if decision is not None else "time" if by_time else "hand",
+        decision=decision,
+        asked=asked,
+        began=end.began,
+        ended=end.at,
+        error=fit_text(str(state.get("message") or ""))[:MOST_OF_ERROR] if end.outcome in FAILED_OUTCOMES else "",
+        state_id=UUID(str(state["id"])),
+        state_at=end.at,
     )
 
 

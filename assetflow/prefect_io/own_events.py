@@ -1,4 +1,4 @@
-"""Write the Prefect event of a changed state of an asset, and the trigger on it. Contract 8.13."""
+"""Write the events of assetflow in Prefect, and the trigger on a changed state of an asset."""
 
 from __future__ import annotations
 
@@ -11,13 +11,20 @@ from prefect.events.schemas.events import ResourceSpecification
 
 from assetflow.core.freshness.asset_freshness import StateChange, data_time_text
 from assetflow.core.json_data import fit_object
+from assetflow.core.rules.ended_runs import FailedForGood
 from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision, MissedDeadline
 from assetflow.core.values.uri import normalize
 from assetflow.core.wire.freshness import causes_to_json
 from assetflow.errors import InvalidCall
-from assetflow.prefect_io.names import DEADLINE_MISSED, DECISION_MADE, FRESHNESS_EVENTS, deployment_resource_id
+from assetflow.prefect_io.names import (
+    DEADLINE_MISSED,
+    DECISION_MADE,
+    FRESHNESS_EVENTS,
+    RUN_FAILED,
+    deployment_resource_id,
+)
 
 ASSETS_NAMED = 90  # Prefect takes 100 related resources.
 
@@ -181,6 +188,29 @@ def deadline_missed(
             "then": missed.then,
             "queued": missed.queued,
             "missing": list(named),
+        },
+    }
+    return fit_object(event)
+
+
+def run_failed(failed: FailedForGood) -> dict[str, Any]:
+    """Return the event of a run that failed for good. Its id follows from run and state: Prefect stores it once."""
+    run = failed.run
+    event = {
+        "id": str(failed.id),
+        "occurred": failed.at.isoformat(),
+        "event": RUN_FAILED,
+        "resource": {"prefect.resource.id": f"prefect.flow-run.{run.flow_run_id}", "prefect.resource.name": run.name},
+        "related": [_related(deployment_resource_id(run.deployment_id), "deployment")],
+        "payload": {
+            "version": 1,
+            "flow": run.flow,
+            "partition_key": run.target_key,
+            "state": run.state,
+            "error": run.error,
+            "below": list(failed.below[:ASSETS_NAMED]),
+            "number_below": len(failed.below),
+            "words": failed.describe(),
         },
     }
     return fit_object(event)

@@ -88,6 +88,16 @@ class StateChange:
         instant = self.change.at.astimezone(UTC).isoformat()
         return uuid5(_NAMESPACE, "|".join((self.change.uri, self.change.state, instant)))
 
+    @property
+    def at(self) -> datetime:
+        """The instant of the change."""
+        return self.change.at
+
+    @property
+    def is_good(self) -> bool:
+        """True if the asset is fresh again."""
+        return self.change.state == "pass"
+
     def describe(self) -> str:
         """Return the change in words: "s3://lake/board fails: its data is 2 h old"."""
         change = self.change

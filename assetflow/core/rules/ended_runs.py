@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 from uuid import UUID, uuid5
@@ -54,10 +54,40 @@ class EndedRun:
     def has_failed(self) -> bool:
         return self.outcome in FAILED_OUTCOMES
 
+
+@dataclass(frozen=True)
+class FailedForGood:
+    """A run that failed for good, which becomes one event in Prefect. Contract 4.8.
+
+    Attributes:
+        below: the flows further down that wait for what it makes, the nearest first.
+        posted: when the event was sent to Prefect last, UTC; `None` if it was not.
+    """
+
+    run: EndedRun
+    below: Sequence[str] = ()
+    posted: datetime | None = None
+    is_good = False
+
     @property
-    def event_id(self) -> UUID:
-        """The id of the event that tells of its failure: it follows from run and state (4.8)."""
-        return uuid5(_NAMESPACE, f"{self.flow_run_id}|{self.state_id}")
+    def number(self) -> int:
+        return self.run.number
+
+    @property
+    def id(self) -> UUID:
+        """The id of the event: it follows from run and state (4.8)."""
+        return uuid5(_NAMESPACE, f"{self.run.flow_run_id}|{self.run.state_id}")
+
+    @property
+    def at(self) -> datetime:
+        """When the event occurred, by Prefect's clock."""
+        return self.run.state_at or self.run.ended
+
+    def describe(self) -> str:
+        """Return the failure in words: "report/daily failed: no such file"."""
+        key = "" if self.run.target_key is None else f" for {self.run.target_key}"
+        waiting = f"; {count(len(self.below), 'flow')} further down" if self.below else ""
+        return f"{self.run.flow}{key} {self.run.outcome}: {self.run.error or self.run.state}{waiting}"
 
 
 @shape

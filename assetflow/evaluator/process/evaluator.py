@@ -9,9 +9,10 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
 
+from assetflow.core.rules.runs import RunChange
 from assetflow.core.time.timetables import Tick
 from assetflow.core.values.consumers import Consumer
-from assetflow.evaluator.consumers.announcements import FreshnessTeller
+from assetflow.evaluator.consumers.announcements import Teller
 from assetflow.evaluator.consumers.clock import Clock
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.consumers.timers import Timers
@@ -23,6 +24,7 @@ from assetflow.evaluator.process.binding import Binding
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.evaluator.process.rebuild import Rebuild
 from assetflow.evaluator.process.status import HeldUpWriter
+from assetflow.evaluator.runs.final_states import READING_ENDS, FinalStates
 from assetflow.evaluator.runs.launch import Launch, Launcher
 from assetflow.evaluator.runs.notes import Announcer, NoteWriter
 from assetflow.evaluator.runs.watch import RunWatch
@@ -30,12 +32,14 @@ from assetflow.listeners import RunCreated
 from assetflow.prefect_io.flow_runs import FlowRuns, TimeRuns
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
 from assetflow.prefect_io.open_runs import OpenRuns, run_change
+from assetflow.prefect_io.own_events import freshness_changed, run_failed
 from assetflow.prefect_io.rest import PrefectApi, patiently
 from assetflow.prefect_io.run_notes import RunNotes
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.settings import get_settings
 
 SETTLE_EVERY = 0.02
+TELLING_OF_FRESHNESS, TELLING_OF_FAILURES = "telling of freshness", "telling of failed runs"
 
 
 @dataclass(frozen=True)
@@ -104,7 +108,11 @@ class Evaluator:
         self.notes = NoteWriter(ledger, RunNotes(api, options.ui_url), health, self.launcher.at_rest)
         self.inbox = Inbox(ledger, health, utc_now, self._recorded, self._want_sweep)
         self.catch_up = CatchUp(artifacts, events, self.inbox, ledger, health, utc_now, floor, options.sweeps)
-        self.freshness = FreshnessTeller(ledger, events, health, utc_now)
+        telling = (events, health, utc_now)
+        freshness, ended_runs = ledger.writer.freshness, ledger.writer.ended_runs
+        self.freshness = Teller(TELLING_OF_FRESHNESS, ledger, freshness, freshness_changed, *telling)
+        self.failures = Teller(TELLING_OF_FAILURES, ledger, ended_runs, run_failed, *telling)
+        self.final_states = FinalStates(ledger, OpenRuns(api), health, floor, self.failures.wake)
         self.clock = Clock(
             ledger,
             events,
@@ -201,7 +209,9 @@ class Evaluator:
             "deployments": partial(self.registry.run, partial(self.health.up, "deployments")),
             "times": self.timers.run,
             "clock": self.clock.run,
-            "telling of freshness": self.freshness.run,
+            TELLING_OF_FRESHNESS: self.freshness.run,
+            TELLING_OF_FAILURES: self.failures.run,
+            READING_ENDS: self.final_states.run,
             "listening for updates": self._listen_for_updates,
             "listening for runs": self._listen_for_runs,
             "reading Prefect's logs": self.catch_up.run,
@@ -229,7 +239,12 @@ class Evaluator:
     async def _listen_for_runs(self) -> None:
         async with subscribe(self._api.connect_url, prefixes=["prefect.flow-run."]) as events:
             self.health.up("listening for runs")
-            await self.run_watch.listen(change async for event in events if (change := run_change(event)) is not None)
+            await self.run_watch.listen(self._heard(change) async for event in events if (change := run_change(event)))
+
+    def _heard(self, change: RunChange) -> RunChange:
+        if change.end is not None:
+            self.final_states.wake()
+        return change
 
     async def _keep_lease(self) -> None:
         while True:

@@ -207,6 +207,7 @@ class RunWatch:
             at: when they left their final state, if Prefect tells.
         """
         now, late, left = self._ledger.now(), self._ledger.is_late, self._moved(at)
+        await self._ledger.call(self._writer.ended_runs.go_on, states)
         for run in await self._ledger.call(self._reader.decisions.ended, states):
             given = (run, states[run], now)
             if not await self._ledger.call(self._writer.decisions.retried, *given, late=late, at=left):

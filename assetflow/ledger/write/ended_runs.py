@@ -8,8 +8,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection, and_, delete, exists, or_, select, update
 
-from assetflow.core.rules.ended_runs import EndedRun
+from assetflow.core.graph.lineage import flows_after
+from assetflow.core.rules.ended_runs import EndedRun, FailedForGood
 from assetflow.ledger.read.ended_runs import ENDED_RUNS
+from assetflow.ledger.read.graph import LineageReader
 from assetflow.ledger.sql.bulk import insert_rows
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN, TARGET
 from assetflow.ledger.sql.functions import in_values
@@ -82,19 +84,19 @@ class EndedRunWriter(Operations):
             with self._store.writes() as connection:
                 connection.execute(_DROP, {"runs": _older(connection, states)})
 
-    def to_tell(self, limit: int) -> list[tuple[EndedRun, bool, datetime | None]]:
-        """Return failed runs that Prefect's log was not seen to have, oldest first, once their end was judged.
+    def to_tell(self, limit: int) -> list[FailedForGood]:
+        """Return the runs that failed for good and that Prefect's log was not seen to have, oldest first.
 
-        Returns:
-            Each with whether a retry of 8.7 follows, and when its event was sent to Prefect last.
+        A run whose end has led to no pass yet is left out: a retry of 8.7 may follow it.
         """
         with self._store.reads() as connection:
             rows = connection.execute(_TO_TELL.limit(limit)).all()
-        return [(ENDED_RUNS.read(row), bool(row[-2]), row[-1]) for row in rows]
-
-    def repeated(self, numbers: Collection[int], now: datetime) -> None:
-        """Store that a retry of 8.7 follows these runs: no event is needed."""
-        self._set(numbers, repeated=True, stored=now)
+        repeated = [row[0] for row in rows if row[-2]]
+        if repeated:
+            self._set(repeated, repeated=True, stored=ENDED_RUN.c.ended)
+        edges_of = LineageReader(self._store.reads).edges_of
+        runs = [(ENDED_RUNS.read(row), row[-1]) for row in rows if not row[-2]]
+        return [FailedForGood(run, flows_after(edges_of, [run.flow])[0], posted) for run, posted in runs]
 
     def posted(self, numbers: Collection[int], now: datetime) -> None:
         """Store that the events of these failures are sent to Prefect now."""

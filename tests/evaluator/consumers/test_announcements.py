@@ -14,9 +14,11 @@ from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.core.freshness.records import PolicyChange
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.consumers.announcements import POSTED_AGAIN, TOLD_AT_ONCE, FreshnessTeller
+from assetflow.evaluator.consumers.announcements import POSTED_AGAIN, TOLD_AT_ONCE
+from assetflow.evaluator.consumers.announcements import Teller as RealTeller
 from assetflow.evaluator.health import Health
 from assetflow.prefect_io.logs import EventLog
+from assetflow.prefect_io.own_events import freshness_changed
 from tests.evaluator.fakes import Clock
 from tests.evaluator.ledgers import START, LedgerHere
 
@@ -32,10 +34,10 @@ class Outbox:
     def to_tell(self, limit: int) -> Sequence[StateChange]:
         return list(self.changes.values())[:limit]
 
-    def posted(self, numbers: Sequence[int], now: datetime) -> None:
+    def posted(self, numbers: Collection[int], now: datetime) -> None:
         self.changes |= {each: replace(self.changes[each], posted=now) for each in numbers}
 
-    def stored(self, numbers: Sequence[int], now: datetime) -> None:  # noqa: ARG002
+    def stored(self, numbers: Collection[int], now: datetime) -> None:  # noqa: ARG002
         for each in numbers:
             del self.changes[each]
 
@@ -62,11 +64,11 @@ class Teller:
     def __init__(self, ledger: LedgerHere) -> None:
         self.clock, self.log = Clock(), Log()
         self.ledger, self.outbox = ledger, Outbox()
-        self.ledger.writer.freshness = cast(Any, self.outbox)
 
     async def look(self) -> int:
         """Look once, as a new process would."""
-        return await FreshnessTeller(self.ledger, cast(EventLog, self.log), Health(), self.clock).look()
+        outside = (cast(EventLog, self.log), Health(), self.clock)
+        return await RealTeller("telling", self.ledger, self.outbox, freshness_changed, *outside).look()
 
 
 @pytest.fixture

@@ -1,0 +1,89 @@
+"""The final states of all runs are read from Prefect from where the last look ended. Contract 4.8."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+from assetflow.core.rules.ended_runs import EndedRun
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.freshness_schedules import Eager
+from assetflow.evaluator.health import Health
+from assetflow.evaluator.runs.final_states import LONG_OVERLAP, FinalStates
+from assetflow.prefect_io.own_events import run_failed
+from tests.evaluator.fakes import FakeOpenRuns, recording
+from tests.evaluator.ledgers import START, LedgerHere
+from tests.ledger.making import deploy_maker
+from tests.ledger.read.test_ended_runs import ended
+
+SOURCE, TABLE = Asset("s3://lake/source"), Asset("s3://lake/table")
+
+
+class Prefect(FakeOpenRuns):
+    """Prefect's flow runs that have ended."""
+
+    def __init__(self, *ended: EndedRun) -> None:
+        super().__init__()
+        self.over = list(ended)
+        self.since: list[datetime] = []
+
+    async def ended(self, since: datetime) -> Sequence[EndedRun]:
+        self.since.append(since)
+        return [each for each in self.over if each.ended > since]
+
+
+def run(deployment: UUID, second: float, **others: object) -> EndedRun:
+    moment = START + timedelta(seconds=second)
+    return replace(ended(deployment, 0), ended=moment, state_at=moment, **others)  # type: ignore[arg-type]
+
+
+async def test_a_look_goes_on_where_the_last_one_ended_also_after_a_downtime(ledger: LedgerHere) -> None:
+    flow = ledger.deploy("report/daily", Asset("a")).deployment_id
+    prefect, told = Prefect(run(flow, -5), run(flow, 1), run(uuid4(), 2)), list[int]()
+    states = FinalStates(ledger, prefect, Health(), START, lambda: told.append(1))
+    await states.look()
+    await states.look()
+    assert prefect.since == [START, START]
+    prefect.over.append(run(flow, 7200, outcome="completed"))
+    await FinalStates(ledger, prefect, Health(), START, lambda: told.append(2)).look()
+    assert prefect.since[-1] == START
+    await states.look()
+    assert prefect.since[-1] == START + timedelta(seconds=7200) - LONG_OVERLAP
+    assert [each.outcome for each in ledger.reader.ended_runs.find()] == ["completed", "failed"]
+    assert told == [1, 2]
+
+
+async def test_what_waits_for_a_retry_of_its_flow_has_no_event(ledger: LedgerHere) -> None:
+    maker = deploy_maker(
+        ledger.ledger, Eager(retries=1, retry_delay=timedelta(minutes=5)), [TABLE], [SOURCE], "table/daily", at=START
+    )
+    deploy_maker(ledger.ledger, Eager(), [Asset("s3://lake/board")], [TABLE], "board/daily", at=START)
+    ledger.record(recording(SOURCE.uri))
+    (decision,) = (each for each in ledger.decisions.values() if each.consumer == maker.id)
+    writer, failed = ledger.writer, run(maker.deployment_id, 1, decision=decision.id)
+    writer.decisions.launched(decision.id, failed.flow_run_id, START)
+    writer.ended_runs.add([failed], START)
+    assert writer.ended_runs.to_tell(10) == []
+    writer.decisions.ended("Failed", failed.ended, flow_run_id=failed.flow_run_id, outcome="failed")
+    assert writer.ended_runs.to_tell(10) == []
+    (known,) = ledger.reader.ended_runs.find()
+    assert known.repeated
+    assert ledger.reader.ended_runs.failing() == []
+
+
+def test_an_event_says_what_waits_below(ledger: LedgerHere) -> None:
+    maker = deploy_maker(ledger.ledger, None, [TABLE], [SOURCE], "table/daily", at=START)
+    deploy_maker(ledger.ledger, Eager(), [Asset("s3://lake/board")], [TABLE], "board/daily", at=START)
+    writer = ledger.writer.ended_runs
+    writer.add([run(maker.deployment_id, 1, error="no such file")], START)
+    (told,) = writer.to_tell(10)
+    event = run_failed(told)
+    assert event["payload"]["below"] == ["board/daily"]
+    assert event["payload"]["words"] == "table/daily failed: no such file; 1 flow further down"
+    writer.posted([told.number], START)
+    assert (again := writer.to_tell(10)[0]).posted == START
+    assert again.id == told.id
+    writer.stored([told.number], START)
+    assert writer.to_tell(10) == []
