@@ -10,14 +10,14 @@ from rich.text import Text
 from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, table, text
 from assetflow.cli.status_output import UNKNOWN, freshness_cell, state_cell, status_parts
 from assetflow.cli.values import AsJson
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists
 from assetflow.core.explain.status import Status
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_uri
 
 
-@watchable
+@lists
 def status(
     asset: str | None = None,
     /,

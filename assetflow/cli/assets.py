@@ -11,7 +11,7 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, lines, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson, AssetName, this_user
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.conditions import Token
 from assetflow.ledger.read.reader import Reader
@@ -50,7 +50,7 @@ class AssetLine:
 
 
 @app.command
-@watchable
+@lists
 def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, json: AsJson = False) -> None:
     """List the assets: when each was last updated, which flows update it, and which flows run on it.
 

@@ -20,7 +20,7 @@ from assetflow.cli.asset_backfill import (
 )
 from assetflow.cli.output import print_json, show, text
 from assetflow.cli.values import AsJson, AtLeastOne, BackfillNumber, From, To, read_range
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.words import count, shown, some
 from assetflow.errors import AssetflowError, InvalidCall, UnknownConsumer
@@ -127,7 +127,7 @@ def backfill(
 
 
 @app.command
-@watchable
+@lists
 def ls(*, json: AsJson = False) -> None:
     """List the backfills of assets, newest first."""
     list_backfills(json=json)

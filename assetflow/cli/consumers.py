@@ -16,7 +16,7 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists
 from assetflow.core.values.words import count, some
 from assetflow.core.wire.deployments import Deployed, RefusedDeployment, fingerprint
 from assetflow.errors import InvalidSchedule, LedgerError, PrefectUnreachable, TimedOut, UnknownConsumer
@@ -35,7 +35,7 @@ app = cyclopts.App(name="consumers", help="Consumers: deployments that are sched
 
 
 @app.command
-@watchable
+@lists
 def ls(
     *,
     paused: Annotated[bool | None, Parameter(negative="--no-paused")] = None,

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson, AtLeastOne
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists
 from assetflow.core.values.words import some
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import MissedDeadlineRecord
@@ -21,7 +21,7 @@ _COLUMNS = ("#", "consumer", "key", "due", "looked at", "then", "queued", "not u
 
 
 @app.command
-@watchable
+@lists
 def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: AsJson = False) -> None:
     """List the deadlines that passed without a decision, newest first.
 

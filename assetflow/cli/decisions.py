@@ -10,7 +10,7 @@ from rich.text import Text
 from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson, AtLeastOne, DecisionName, Wide, this_user
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists
 from assetflow.core.shapes import as_json
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
@@ -27,7 +27,7 @@ _STYLES: dict[DecisionStatus, str] = {"waiting": "yellow", "launched": "cyan", "
 
 
 @app.command
-@watchable
+@lists
 def ls(
     *,
     consumer: str | None = None,

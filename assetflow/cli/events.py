@@ -13,7 +13,7 @@ from rich.text import Text
 from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson, AtLeastOne, EventName, Wide, since_option
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists
 from assetflow.core.explain import shown_event, source_of
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.redaction import redact
@@ -29,7 +29,7 @@ _SHOWN = 60
 
 
 @app.command
-@watchable
+@lists
 def ls(
     *,
     asset: str | None = None,

@@ -12,7 +12,7 @@ from rich.text import Text
 from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.status_output import FRESHNESS_STYLES, UNKNOWN
 from assetflow.cli.values import AsJson, Time
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists, watchable
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.values.spans import rounded_in_words
@@ -32,7 +32,7 @@ _COLUMNS = ("asset", "uri", "state", "since", "lag", "policy", "data time", "mad
 _SPARE = ("uri", "data time", "since", "made by")
 
 
-@watchable
+@lists
 def freshness(*, wide: bool = False, json: AsJson = False) -> int:
     """Show how fresh the assets with a freshness policy are.
 

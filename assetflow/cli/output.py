@@ -1,4 +1,4 @@
-"""Print the results of commands: tables on a terminal, plain columns in a pipe, or one JSON document.
+"""Print the results of commands: tables on a terminal, plain columns in a pipe, tabs, or one JSON document.
 
 Text from users goes through `shown`: a name, key or extra must not move the cursor, change colours or hide characters.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime
 from io import StringIO
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from assetflow.ledger.read.reader import Reader
 
 
+# Set by `--plain`: rows are lines whose cells are separated by tabs.
+TABS: ContextVar[bool] = ContextVar("TABS", default=False)
 # What stands between two columns.
 GAP = 2
 # A column that wraps is not made narrower than its longest word, up to this width.
@@ -101,7 +104,7 @@ def sentence(words: str, style: str = "") -> Text:
 
 def lines(values: Iterable[str]) -> Text:
     """Join users' texts: one below the other on a terminal, in one line in a pipe."""
-    return Text(("\n" if sys.stdout.isatty() else ", ").join(map(shown, values)))
+    return Text(("\n" if on_screen() else ", ").join(map(shown, values)))
 
 
 def print_json(document: object) -> None:
@@ -118,11 +121,11 @@ def show(*parts: RenderableType, wide: bool | None = False) -> None:
     Parameters:
         wide: also on a terminal, let lines be as long as they are.
     """
-    if sys.stdout.isatty():
+    if on_screen():
         width = _ENDLESS if wide else None
         Console(highlight=False, markup=False, emoji=False, width=width).print(*parts, sep="\n")
     else:
-        sys.stdout.write(plain(*parts))
+        sys.stdout.write("".join(f"{part}\n" for part in parts) if TABS.get() else plain(*parts))
 
 
 def plain(*parts: RenderableType) -> str:
@@ -188,6 +191,9 @@ def rows(
         wide: the command's `--wide`, as for `show`: nothing has to fit. `None` if the command has no such option.
     """
     found = list(cells)
+    if TABS.get():
+        titles = [str(column.header) for column in into.columns]
+        return Text("\n".join("\t".join(map(_in_one_line, row)) for row in (titles, *found)))
     if not found:
         return Text(empty, "dim")
     if wide or not sys.stdout.isatty():
@@ -208,6 +214,15 @@ def rows(
     return Group(filled, Text(f"Not shown for lack of room: {some(left_out)}; {more}", "dim"))
 
 
+def _in_one_line(cell: Text | str) -> str:
+    return " ".join(str(cell).split())
+
+
+def on_screen() -> bool:
+    """Return True if people read what is printed: on a terminal, without `--plain`."""
+    return sys.stdout.isatty() and not TABS.get()
+
+
 def id_cell(number: UUID | None, *, wide: bool = False) -> Text:
     """Return the cell for an id: its first characters on a terminal, which commands accept, and all elsewhere.
 
@@ -216,14 +231,14 @@ def id_cell(number: UUID | None, *, wide: bool = False) -> Text:
     """
     if number is None:
         return Text()
-    return Text(str(number) if wide or not sys.stdout.isatty() else short(number), "dim")
+    return Text(str(number) if wide or not on_screen() else short(number), "dim")
 
 
 def time_cell(value: datetime | None, now: datetime) -> Text:
     """Return the cell for a time: how long ago on a terminal, ISO 8601 in a pipe."""
     if value is None:
-        return Text("–" if sys.stdout.isatty() else "", "dim")
-    if not sys.stdout.isatty():
+        return Text("–" if on_screen() else "", "dim")
+    if not on_screen():
         return Text(iso(value) or "")
     return Text(ago(value, now))
 

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson, AssetName, AtLeastOne, From, To, read_range
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists
 from assetflow.core.explain.pending_keys import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
 from assetflow.core.rules.backfill import series_to_look_at
@@ -35,7 +35,7 @@ _RULERS = {
 
 
 @app.command
-@watchable
+@lists
 def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson = False) -> None:
     """List the partitions of a consumer: pending ones with their received and missing keys, done and failed ones.
 

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson, DecisionName, EventName, Time, Wide, this_user
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists
 from assetflow.core.explain import source_of
 from assetflow.core.values.words import count
 from assetflow.errors import InvalidCall, places
@@ -29,7 +29,7 @@ app = cyclopts.App(name="queue", help="Queues: updates that consumers have not c
 
 
 @app.command
-@watchable
+@lists
 def ls(
     consumer: str | None = None,
     /,

@@ -1,104 +1,191 @@
-"""`assetflow runs ls`: list the flow runs that decisions led to."""
+"""`assetflow runs`: list the runs of consumers and makers, and show one."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from uuid import UUID
 
 import cyclopts
 from rich.text import Text
 
+from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.values import AsJson, AtLeastOne, Wide
-from assetflow.cli.watch import watchable
-from assetflow.core.rules.runs import FAILED
-from assetflow.core.shapes import as_json
+from assetflow.cli.values import AsJson, AtLeastOne, Id, Wide, since_option
+from assetflow.cli.watch import lists
+from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.spans import rounded_in_words
 from assetflow.core.values.words import some
-from assetflow.errors import AssetflowError
-from assetflow.ledger.read.decisions import ConsumedAsset
+from assetflow.errors import AssetflowError, UnknownConsumer
+from assetflow.ledger.read.explanations import run_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.installation import open_prefect
 from assetflow.operations.lookup import find_consumer
+from assetflow.operations.runs import ListedRun, list_runs, with_reasons
 
-app = cyclopts.App(name="runs", help="Flow runs that assetflow started.")
+app = cyclopts.App(name="runs", help="Runs of the flows that are scheduled on assets or make them.")
 
 SECONDS_TO_ANSWER = 3.0
-_SPARE = ("run id", "decision", "key", "because of", "took")
+_SPARE = ("run id", "because of", "key", "run", "took", "started")
+_STYLES: Mapping[str, str] = {"failed": "red", "crashed": "red"}
 
 
 @app.command
-@watchable
+@lists
 def ls(
     *,
-    consumer: str | None = None,
+    failed: bool = False,
     running: bool = False,
+    since: str | None = None,
+    flow: str | None = None,
+    key: str | None = None,
     limit: AtLeastOne = 50,
     wide: Wide = False,
     json: AsJson = False,
 ) -> None:
-    """List the flow runs that assetflow started, newest first: why each runs, its state, and how long it took.
+    """List the runs that have ended, newest first, whoever started them: why each ran, how long it took, its error.
 
     Parameters
     ----------
-    consumer
-        List only runs of this consumer: flow/deployment, its id, or a flow with one consumer.
+    failed
+        List only runs that failed or crashed.
     running
-        List only runs that have not ended, as far as the evaluator has heard.
+        List the runs that assetflow started and that have not ended, as far as the evaluator has heard, instead.
+    since
+        List only runs that ended since this time, or since so long ago: today, 2026-11-20T08:00:00Z, 90m, 2h, 3d.
+    flow
+        List only runs of this flow: flow/deployment, the id of a consumer, or a flow with one deployment.
+    key
+        List only runs for this partition key.
     limit
         The largest number of runs to list.
     """
     with Reader.open() as reader:
-        number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-        status = "launched" if running else None
-        found = reader.decisions.find(consumer=number, status=status, has_run=True, limit=limit)
-        consumed = reader.decisions.consumed_assets([each.number for each in found])
-        empty = empty_message(reader, "No runs." if running or consumer else "No runs yet.")
-    states: Mapping[UUID, str] = {} if json else _states([each for each in found if each.ended is None])
-    named = [(each, consumed.get(each.number, ())) for each in found]
+        of = None if flow is None else _name(reader, flow)
+        if running:
+            _list_running(reader, of, key, limit, wide=wide, json=json)
+            return
+        start = _start_of_today() if since == "today" else since_option(since)
+        found = list_runs(reader, failed=failed, since=start, flow=of, target_key=key, limit=limit)
+        is_filtered = failed or since or flow or key
+        empty = empty_message(reader, "No such runs." if is_filtered else "No run has ended yet.")
     if json:
-        print_json([as_json(each) | {"flow_run_name": each.run_name(assets)} for each, assets in named])
+        print_json(found)
         return
     now = datetime.now(UTC)
-    columns = ("run", "consumer", "key", "because of", "state", "started", "took", "run id", "decision")
-    made = table(*columns, right=("took",), whole=("run id", "decision"))
-    cells = (_cells(each, assets, states, now, wide) for each, assets in named)
-    show(rows(made, cells, empty=empty, spare=_SPARE, wide=wide), wide=wide)
+    made = table("state", "flow", "key", "because of", "started", "took", "error", "run", "run id", right=("took",))
+    show(rows(made, (_cells(each, now, wide) for each in found), empty=empty, spare=_SPARE, wide=wide), wide=wide)
 
 
-def _states(going_on: Sequence[DecisionRecord]) -> Mapping[UUID, str]:
+@app.command(name="show")
+def show_run(run: Id, /, *, json: AsJson = False) -> None:
+    """Show a run: how it ended, and, if assetflow started it, why.
+
+    Parameters
+    ----------
+    run
+        The id of the flow run, as `assetflow runs ls --wide` shows it.
+    """
+    with Reader.open() as reader:
+        ended = reader.ended_runs.get(run)
+        known = None if ended is None else with_reasons(reader, [ended])[0]
+        explanation = None
+        if known is None or reader.decisions.of_run(run) is not None:
+            explanation = run_explanation(reader, run)
+    if json:
+        print_json(known if known is not None else explanation)
+        return
+    if known is not None:
+        show(*_facts(known))
+    if explanation is not None:
+        show_explanation(explanation, json=False)
+
+
+def _name(reader: Reader, flow: str) -> str:
+    """Return the `flow/deployment` that a user means. A maker that is no consumer is named in full."""
+    try:
+        return find_consumer(reader, flow).consumer.name
+    except UnknownConsumer:
+        if not reader.lineage.other_flows(flow, limit=1):
+            raise
+        return flow
+
+
+def _start_of_today() -> datetime:
+    return datetime.combine(datetime.now(UTC).date(), time(), UTC)
+
+
+def _cells(each: ListedRun, now: datetime, wide: bool) -> list[Text]:
+    return [
+        text(each.state + (", made good" if each.made_good else ""), _STYLES.get(each.outcome, "")),
+        text(each.flow),
+        text(each.target_key or ""),
+        text(each.because),
+        time_cell(each.began, now),
+        _took(each),
+        text(each.error),
+        text(each.name),
+        id_cell(each.flow_run_id, wide=wide),
+    ]
+
+
+def _took(each: EndedRun) -> Text:
+    return Text("" if each.began is None else rounded_in_words(each.ended - each.began))
+
+
+def _facts(run: ListedRun) -> list[Text]:
+    """Return how a run ended, line by line."""
+    now = datetime.now(UTC)
+    key = "" if run.target_key is None else f" for {run.target_key}"
+    return [
+        text(f"{run.state}: {run.flow}{key} ({run.name})", _STYLES.get(run.outcome, "")),
+        Text.assemble("ended ", time_cell(run.ended, now), ", took ", _took(run)),
+        text(f"because of {run.because}"),
+        *([text(f"error: {run.error}")] if run.error else []),
+        *(
+            [text("It was made good since." if run.made_good else "Nothing has made it good.")]
+            if run.has_failed
+            else []
+        ),
+    ]
+
+
+def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int, *, wide: bool, json: bool) -> None:
+    running = reader.decisions.running()
+    found = [each for each in running if flow in (None, each.consumer_name) and key in (None, each.target_key)][:limit]
+    consumed = reader.decisions.consumed_assets([each.number for each in found])
+    if json:
+        print_json(found)
+        return
+    states, now = _states(found), datetime.now(UTC)
+    made = table("state", "flow", "key", "because of", "started", "run id")
+    cells = (
+        [
+            text(states.get(each.flow_run_id) or each.status.capitalize(), "cyan"),
+            text(each.consumer_name),
+            text(each.target_key or ""),
+            text(some([asset.name for asset in consumed.get(each.number, ())]) or each.kind),
+            time_cell(each.launched, now),
+            id_cell(each.flow_run_id, wide=wide),
+        ]
+        for each in found
+    )
+    show(rows(made, cells, empty=empty_message(reader, "No run goes on."), spare=_SPARE, wide=wide), wide=wide)
+
+
+def _states(going_on: Sequence[DecisionRecord]) -> Mapping[UUID | None, str]:
     """Return the states that Prefect has for runs that have not ended; without an answer from Prefect, none."""
     runs = [each.flow_run_id for each in going_on if each.flow_run_id is not None]
     return asyncio.run(_ask(runs)) if runs else {}
 
 
-async def _ask(runs: Sequence[UUID]) -> Mapping[UUID, str]:
+async def _ask(runs: Sequence[UUID]) -> Mapping[UUID | None, str]:
     from assetflow.prefect_io.flow_runs import MOST, run_states
 
     with suppress(AssetflowError, TimeoutError):
         async with asyncio.timeout(SECONDS_TO_ANSWER), open_prefect() as api:
-            return await run_states(api, runs[:MOST])
+            return {**await run_states(api, runs[:MOST])}
     return {}
-
-
-def _cells(
-    each: DecisionRecord, assets: Sequence[ConsumedAsset], states: Mapping[UUID, str], now: datetime, wide: bool
-) -> list[Text]:
-    present = "" if each.flow_run_id is None else states.get(each.flow_run_id, "")
-    state = each.run_state or present or each.status.capitalize()
-    took = None if each.launched is None or each.ended is None else each.ended - each.launched
-    return [
-        text(each.run_name(assets)),
-        text(each.consumer_name),
-        text(each.target_key or ""),
-        text(some([asset.name for asset in assets])),
-        text(state, "red" if state in FAILED else "" if each.ended else "cyan"),
-        time_cell(each.launched, now),
-        Text("" if took is None else rounded_in_words(took)),
-        id_cell(each.flow_run_id, wide=wide),
-        id_cell(each.id, wide=wide),
-    ]

@@ -1,4 +1,4 @@
-"""`--watch`: show a command's result anew every two seconds, until Ctrl+C."""
+"""`--watch`: show a command's result anew every two seconds, until Ctrl+C; `--plain`: list it with tabs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from assetflow.cli.output import print_json, show, text
+from assetflow.cli.output import TABS, print_json, show, text
 from assetflow.core.values.words import at, count
 from assetflow.errors import InvalidCall
 from assetflow.operations.what_if import Preview
@@ -32,15 +32,36 @@ def watchable(command: Command) -> Command:
     def run(*given: Any, watch: bool = False, **options: Any) -> int | None:
         if not watch:
             return command(*given, **options)
-        if not sys.stdout.isatty() or options.get("json"):
+        if not sys.stdout.isatty() or options.get("json") or options.get("plain"):
             raise InvalidCall("--watch needs a terminal", fix="Leave it out, or leave out --json and the pipe")
         return _again_and_again(lambda: command(*given, **options))
 
-    # Cyclopts reads options from these.
+    return _with_option(run, command, "watch", Watch)
+
+
+Plain = Annotated[bool, Parameter(help="Print lines whose columns are separated by tabs, uncut.")]
+
+
+def lists(command: Command) -> Command:
+    """Give a command that lists something the options `--watch` and `--plain`."""
+
+    @wraps(command)
+    def run(*given: Any, plain: bool = False, **options: Any) -> int | None:
+        before = TABS.set(plain)
+        try:
+            return command(*given, **options)
+        finally:
+            TABS.reset(before)
+
+    return watchable(_with_option(run, command, "plain", Plain))
+
+
+def _with_option(run: Command, command: Command, name: str, kind: object) -> Command:
+    """Return the function with the signature of the command and one more option; Cyclopts reads them from these."""
     signature = inspect.signature(command)
-    option = inspect.Parameter("watch", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Watch)
-    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), option])  # pyright: ignore[reportAttributeAccessIssue]
-    run.__annotations__ = command.__annotations__ | {"watch": Watch}
+    option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), option])  # pyright: ignore[reportFunctionMemberAccess]
+    run.__annotations__ = command.__annotations__ | {name: kind}
     return run
 
 

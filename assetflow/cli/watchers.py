@@ -9,7 +9,7 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson
-from assetflow.cli.watch import watchable
+from assetflow.cli.watch import lists
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import WatcherRecord
@@ -20,7 +20,7 @@ app = cyclopts.App(name="watchers", help="Watchers: queues and files that update
 
 
 @app.command
-@watchable
+@lists
 def ls(*, wide: bool = False, json: AsJson = False) -> None:
     """List the watchers: what each watches and updates, whether it works, its last update, and what waits.
 

@@ -24,6 +24,7 @@ from assetflow.web import (
     overview,
     partitions,
     run,
+    runs,
     search,
     trouble_banner,
 )
@@ -47,6 +48,7 @@ ROUTERS = tuple(
         partitions,
         backfill_form,
         backfills,
+        runs,
         run,
         consumers,
         consumer,

@@ -49,12 +49,13 @@ class Told(Protocol):
 
 
 T = TypeVar("T", bound=Told)
+T_co = TypeVar("T_co", bound=Told, covariant=True)
 
 
-class Outbox(Protocol[T]):
+class Outbox(Protocol[T_co]):
     """What the ledger has to tell, and what Prefect's log has of it."""
 
-    def to_tell(self, limit: int, /) -> Sequence[T]: ...
+    def to_tell(self, limit: int, /) -> Sequence[T_co]: ...
     def posted(self, numbers: Collection[int], now: datetime, /) -> None: ...
     def stored(self, numbers: Collection[int], now: datetime, /) -> None: ...
 

@@ -1,0 +1,29 @@
+"""List the runs that have ended."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from assetflow.api.problems import answers
+from assetflow.api.requests import EtagRoute, Moment, Page, Text, ThePage, TheReader
+from assetflow.operations.runs import ListedRun, list_runs
+
+router = APIRouter(tags=["decisions"], route_class=EtagRoute)
+
+
+@router.get("/runs", responses=answers(404))
+def list_ended_runs(
+    reader: TheReader,
+    page: ThePage,
+    failed: Annotated[bool, Query(description="Only runs that failed or crashed.")] = False,
+    since: Annotated[Moment | None, Query(description="Ended at this time or later.")] = None,
+    until: Annotated[Moment | None, Query(description="Ended before this time.")] = None,
+    flow: Annotated[Text | None, Query(description="Of this flow and deployment: `flow/deployment`.")] = None,
+    key: Annotated[Text | None, Query(description="For this partition key.")] = None,
+) -> Page[ListedRun]:
+    """List the runs of consumers and makers that have ended, newest first, whoever started them (4.8)."""
+    of = {"failed": failed, "since": since, "until": until, "flow": flow, "target_key": key}
+    found = list_runs(reader, **of, before=page.number, limit=page.limit)  # type: ignore[arg-type]
+    return page.after(found, lambda each: each.number)
