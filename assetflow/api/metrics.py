@@ -67,7 +67,9 @@ class _Numbers(Collector):
         yield _gauge("assetflow_evaluator_up", "1 if an evaluator is running.", condition.evaluators.alive)
         yield from self._watchers()
         yield from self._freshness()
-        yield _gauge("assetflow_consumers_failed", "Consumers whose last run failed.", condition.failed)
+        yield _gauge(
+            "assetflow_failing", "Flows, or keys of flows, that failed and were not made good.", condition.failed
+        )
         yield _gauge("assetflow_prefect_up", "1 if Prefect answers.", condition.lag is not None)
         if condition.lag is not None:
             yield _gauge(

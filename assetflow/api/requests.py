@@ -23,10 +23,12 @@ from pydantic_core import PydanticCustomError
 from assetflow.core.json_data import is_plain_text
 from assetflow.core.shapes import as_json, as_text, shape
 from assetflow.errors import InvalidCall
+from assetflow.evaluator.liveness import downtime
 from assetflow.evaluator.process.status import held_up
 from assetflow.ledger.lease import Evaluators
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.installation import Installation
+from assetflow.operations.needs import Need, needs_of
 
 T = TypeVar("T")
 
@@ -200,6 +202,17 @@ class Backend(Installation):
         """Return what the evaluator cannot do now, with the reasons; one of another process writes it to the ledger."""
         kept = held_up(self.ledger.reader) if evaluators.alive else ()
         return {each.name: each.reason for each in kept} | self.troubles()
+
+    def needs(self, evaluators: Evaluators | None = None) -> list[Need]:
+        """Return what needs a person.
+
+        Parameters:
+            evaluators: the evaluators, if they were read already.
+        """
+        evaluators = evaluators or self.ledger.reader.evaluators()
+        down = downtime(evaluators)
+        servers = {} if down is None else {down.reason: down.effect}
+        return needs_of(self.ledger.reader, self.now(), servers | self.current_troubles(evaluators))
 
 
 def backend_of(request: Request) -> Backend:

@@ -44,12 +44,14 @@ def show_asset(asset: str, /, *, wide: Wide = False, json: AsJson = False) -> No
         users = reader.assets.users_of([found.record])[uri]
         latest = reader.events.find(EventFilter(uri=uri), newest_first=True, limit=_LATEST)
         status = reader.freshness.status(uri, None, now)
+        failed = reader.ended_runs.failed_makers([uri])
         empty = empty_message(reader, "It was never updated.")
     if json:
         events = [shown_event(event) for event in latest]
-        print_json(as_json(found.shown(users)) | {"status": status, "latest_events": events})
+        print_json(as_json(found.shown(users)) | {"status": status, "failed_makers": failed, "latest_events": events})
         return
-    show(*_facts(found, users, status, now), Text(), events_table(latest, now, empty=empty, wide=wide))
+    troubles = [text(each.as_maker(), "red") for each in failed]
+    show(*_facts(found, users, status, now), *troubles, Text(), events_table(latest, now, empty=empty, wide=wide))
 
 
 def _facts(found: ListedAsset, users: AssetUsers, status: Status, now: datetime) -> Iterable[RenderableType]:

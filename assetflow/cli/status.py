@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.output import print_json, show, table, text
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson
 from assetflow.cli.watch import watchable
 from assetflow.core.values.words import ago, count, iso, shown
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.ledger.read.reader import Reader
+from assetflow.operations.needs import Need, needs_of
 
 
 @watchable
@@ -25,14 +28,16 @@ def status(*, json: AsJson = False) -> int:
     with Reader.open() as reader:
         condition = asyncio.run(installation_status(reader, datetime.now(UTC)))
         place = reader.place
+        needed = needs_of(reader, condition.now, condition.servers)
     if json:
-        print_json(_as_json(condition, place))
+        print_json(_as_json(condition, place) | {"needs": needed})
     else:
         made = table("", "")
         made.show_header = False
         for name, value in (("ledger", text(place)), *_lines(condition)):
             made.add_row(Text(name), value)
-        show(made, *(Text.assemble(("✗ ", "red"), text(problem)) for problem in condition.problems))
+        troubles = [Text.assemble(("✗ ", "red"), text(problem)) for problem in condition.problems]
+        show(made, *_needs(condition, needed), *troubles)
     return int(bool(condition.problems))
 
 
@@ -46,11 +51,28 @@ def _lines(condition: InstallationStatus) -> list[tuple[str, Text]]:
         ("without a run", _waiting(condition)),
         ("not begun", _number(len(condition.not_started), "runs wait for a worker")),
         ("undeliverable", _number(condition.undeliverable, "see `assetflow decisions ls --undeliverable`")),
-        ("last run failed", _number(condition.failed, "see `assetflow runs ls`")),
         ("refused updates", _number(condition.refused, "see `assetflow events ls --refused`")),
         ("refused deployments", _number(condition.refused_deployments, "see `assetflow consumers refused`")),
         *(("note", text(words, "yellow")) for words in condition.notes.values()),
     ]
+
+
+def _needs(condition: InstallationStatus, needed: Sequence[Need]) -> list[RenderableType]:
+    """Lay out what needs a person."""
+    if not needed:
+        return [Text("Nothing failed that was not made good.", "green")]
+    made = table(f"needs you ({len(needed)})", "", "why", "below", "since", right=("below",))
+    cells = (
+        [
+            text(each.kind, "red"),
+            text(each.what),
+            text(each.words),
+            Text(str(each.below) if each.below else ""),
+            time_cell(each.since, condition.now),
+        ]
+        for each in needed
+    )
+    return [Text(), rows(made, cells, empty="", spare=("since", "below"))]
 
 
 def _evaluator(condition: InstallationStatus) -> Text:
@@ -147,6 +169,5 @@ def _as_json(condition: InstallationStatus, place: str) -> dict[str, object]:
         "undeliverable": condition.undeliverable,
         "refused": condition.refused,
         "refused_deployments": condition.refused_deployments,
-        "last_run_failed": condition.failed,
         "notes": list(condition.notes.values()),
     }

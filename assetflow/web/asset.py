@@ -121,6 +121,7 @@ def asset_page(
         address=here,
         has_status=reader.freshness.compares(),
         partitions=url("/asset/partitions", asset=found.uri, key=key, at=at.isoformat() if at else None),
+        failed_makers=reader.ended_runs.failed_makers([found.uri]),
         started=started,
         refused=refused,
         open=form,

@@ -1,9 +1,9 @@
-"""What needs a person, by kind: each with the first few things, and the list of them all."""
+"""The overview: what needs a person, what waits longest, and what just happened."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
@@ -15,18 +15,20 @@ from assetflow.core.explain import not_started_words
 from assetflow.core.values.words import at, count
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import ConsumerFilter, ConsumerRecord, LedgerCounts
+from assetflow.ledger.records import ConsumerFilter
+from assetflow.operations.needs import Need, NeedKind
 from assetflow.operations.planning import LateAsset, late_now, late_soon, with_doing
 from assetflow.web.happened import decisions_happened, happened, receipts_of, updates_happened
 from assetflow.web.pages import ThePages, address, url, wants_fragment
 from assetflow.web.prefect_runs import LateRun, LateRuns, look_again, states_address
 
 NEEDS = 4
-LINES = 7
+# How much that needs a person is shown at first.
+MOST = 12
 
 
 @dataclass(frozen=True)
-class Need:
+class Line:
     """One thing that needs a person.
 
     Attributes:
@@ -46,64 +48,76 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Needs:
+class Lines:
     """The first few things of one kind that need a person, how many there are, and the list of them all."""
 
-    shown: tuple[Need, ...]
+    shown: tuple[Line, ...]
     total: int
     all: str
 
 
-def needs(reader: Reader, status: LedgerCounts, now: datetime) -> list[Needs]:
-    """Return what needs a person, the worst first, with so few lines that they fit on a screen."""
-    groups = [each for each in _needs(reader, status, now) if each.total]
-    most = max(1, LINES // max(1, len(groups)))
-    return [replace(each, shown=each.shown[:most]) for each in groups]
+# The list of all things of a kind.
+_ALL: Mapping[NeedKind, str] = {
+    "failed": "/runs?failed=true",
+    "crashed": "/runs?failed=true",
+    "undeliverable": "/activity?show=undeliverable",
+    "missed deadline": "/consumers",
+    "backfill failed": "/backfills",
+    "backfill stopped": "/backfills",
+    "refused deployment": "/consumers",
+    "refused update": "/activity",
+    "watcher": "/assets?show=watcher",
+    "server": "/",
+}
 
 
-def late_runs(found: Sequence[LateRun]) -> Needs:
+def needs(found: Sequence[Need], *, whole: bool) -> list[Lines]:
+    """Return the lines of what needs a person, in its order.
+
+    Parameters:
+        whole: all of them, however many there are.
+    """
+    shown = found if whole else found[:MOST]
+    lines = [Lines((_needed(each),), 1, _ALL[each.kind]) for each in shown]
+    if len(found) > len(shown):
+        last = lines[-1]
+        lines[-1] = Lines(last.shown, 1 + len(found) - len(shown), url("/", whole="true"))
+    return lines
+
+
+def _needed(need: Need) -> Line:
+    below = f"; {count(need.below, 'flow')} further down" if need.below else ""
+    kind = "wait" if need.kind == "backfill stopped" else "bad"
+    badge = "failing" if need.kind == "watcher" else need.kind
+    return Line(kind, badge, need.what, need.page, f"{need.words}{below}", need.since)
+
+
+def late_runs(found: Sequence[LateRun]) -> Lines:
     """Return the runs that wait in a work pool."""
     shown = tuple(
-        Need("wait", "late run", made.consumer_name, url("/runs", made.flow_run_id), not_started_words(run), run.since)
+        Line("wait", "late run", made.consumer_name, url("/runs", made.flow_run_id), not_started_words(run), run.since)
         for made, run in found[:NEEDS]
     )
-    return Needs(shown, len(found), "/activity?show=late")
+    return Lines(shown, len(found), "/activity?show=late")
 
 
-def _needs(reader: Reader, status: LedgerCounts, now: datetime) -> Iterator[Needs]:
-    failed, total = reader.consumers.listed(ConsumerFilter(failed=True), limit=NEEDS)
-    yield Needs(tuple(_failed(reader, failed)), total, "/consumers?show=failed")
-
-    undeliverable = reader.decisions.find(status="undeliverable", limit=NEEDS)
-    shown = tuple(
-        Need("bad", "undeliverable", each.consumer_name, url("/decisions", each.id), each.error, each.made)
-        for each in undeliverable
-    )
-    yield Needs(shown, status.undeliverable, "/activity?show=undeliverable")
-
-    failing = reader.watchers.failing()
-    shown = tuple(
-        Need("bad", "failing", each.name, address(each.assets[0].uri) if each.assets else "", each.error, each.since)
-        for each in failing[:NEEDS]
-    )
-    yield Needs(shown, len(failing), "/assets?show=watcher")
-
-    yield from _late_assets(reader, now)
-
+def others(reader: Reader, now: datetime) -> list[Lines]:
+    """Return what is late, and which consumers are paused or held."""
     stopped, total = reader.consumers.listed(ConsumerFilter(active=False), "queued", limit=NEEDS)
-    yield Needs(tuple(map(_stopped, reader.consumers.overviews(stopped))), total, "/consumers?show=inactive")
+    paused = Lines(tuple(map(_stopped, reader.consumers.overviews(stopped))), total, "/consumers?show=inactive")
+    return [each for each in (*_late_assets(reader, now), paused) if each.total]
 
 
-def _late_assets(reader: Reader, now: datetime) -> Iterator[Needs]:
+def _late_assets(reader: Reader, now: datetime) -> Iterator[Lines]:
     """Yield the assets that are late, and those that will be, each with what is being done about it."""
     policies = reader.policies.all()
     late, soon = late_now(policies), late_soon(reader, policies, now)
     deadlines = {each.uri: deadline for deadline, each in soon}
     told = with_doing(reader, [*late[:NEEDS], *(each for _, each in soon[:NEEDS])], now)
-    yield Needs(tuple(_late(each, now) for each in told if each.freshness.is_late), len(late), "/assets?show=late")
+    yield Lines(tuple(_late(each, now) for each in told if each.freshness.is_late), len(late), "/assets?show=late")
     coming = (each for each in told if not each.freshness.is_late)
     shown = tuple(
-        Need(
+        Line(
             "wait",
             "late soon",
             each.name,
@@ -112,13 +126,13 @@ def _late_assets(reader: Reader, now: datetime) -> Iterator[Needs]:
         )
         for each in coming
     )
-    yield Needs(shown, len(soon), "/assets?show=soon")
+    yield Lines(shown, len(soon), "/assets?show=soon")
 
 
-def _late(each: LateAsset, now: datetime) -> Need:
+def _late(each: LateAsset, now: datetime) -> Line:
     record = each.freshness.record
     is_over = record.state == "fail"
-    return Need(
+    return Line(
         "bad" if is_over else "wait",
         "late" if is_over else "getting old",
         each.name,
@@ -128,7 +142,7 @@ def _late(each: LateAsset, now: datetime) -> Need:
     )
 
 
-def _stopped(each: ConsumerOverview) -> Need:
+def _stopped(each: ConsumerOverview) -> Line:
     consumer = each.record.consumer
     if consumer.schedule.keeping is not None:
         words = "one run follows when it goes on"
@@ -139,18 +153,7 @@ def _stopped(each: ConsumerOverview) -> Need:
     else:
         words = "nothing is queued"
     badge = "paused" if consumer.paused else "held"
-    return Need("wait", badge, each.name, url("/consumers", *each.name.split("/", 1)), words)
-
-
-def _failed(reader: Reader, failed: list[ConsumerRecord]) -> Iterator[Need]:
-    """Yield each consumer with how its last run ended."""
-    for each in reader.consumers.overviews(failed):
-        last = each.last
-        if last is not None:
-            page = url("/runs", last.flow_run_id) if last.flow_run_id else url("/decisions", last.id)
-            state = last.run_state.lower() or last.status
-            words = last.error or f"its last run; `assetflow retry {each.name}` lets it try again"
-            yield Need("bad", state, each.name, page, words, last.ended or last.made)
+    return Line("wait", badge, each.name, url("/consumers", *each.name.split("/", 1)), words)
 
 
 router = APIRouter()
@@ -160,11 +163,16 @@ HAPPENED = 7
 
 
 @router.get("/")
-def show_overview(request: Request, pages: ThePages, backend: TheBackend) -> Response:
-    """Show the overview."""
+def show_overview(request: Request, pages: ThePages, backend: TheBackend, whole: bool = False) -> Response:
+    """Show the overview.
+
+    Parameters:
+        whole: show all that needs a person, however much it is.
+    """
     reader, now = backend.ledger.reader, backend.now()
     late: LateRuns = request.app.state.late_runs
     status = reader.status()
+    needed, rest = backend.needs(), others(reader, now)
     waiting, all_waiting = reader.waiting.longest(now, limit=WAITING)
     entries = happened([*updates_happened(reader, None, None), *decisions_happened(reader, None, None)])[:HAPPENED]
     decisions = [each.decision for each in entries if each.decision is not None]
@@ -173,7 +181,9 @@ def show_overview(request: Request, pages: ThePages, backend: TheBackend) -> Res
         "overview.html",
         fragment="live_part",
         status_now=status,
-        needs=needs(reader, status, now),
+        needs=[*needs(needed, whole=whole), *rest],
+        needed=len(needed) + sum(each.total for each in rest),
+        here=url("/", whole="true" if whole else ""),
         late=late_runs(late.shown()),
         waiting=waiting,
         all_waiting=all_waiting,

@@ -1,4 +1,4 @@
-"""List the runs that have ended."""
+"""List the runs that have ended, and what needs a person."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from assetflow.api.problems import answers
-from assetflow.api.requests import EtagRoute, Moment, Page, Text, ThePage, TheReader
+from assetflow.api.requests import EtagRoute, Moment, Page, Text, TheBackend, ThePage, TheReader
+from assetflow.operations.needs import Need
 from assetflow.operations.runs import ListedRun, list_runs
 
 router = APIRouter(tags=["decisions"], route_class=EtagRoute)
@@ -27,3 +28,12 @@ def list_ended_runs(
     of = {"failed": failed, "since": since, "until": until, "flow": flow, "target_key": key}
     found = list_runs(reader, **of, before=page.number, limit=page.limit)  # type: ignore[arg-type]
     return page.after(found, lambda each: each.number)
+
+
+@router.get("/needs", responses=answers())
+def list_needs(backend: TheBackend) -> list[Need]:
+    """List what needs a person: what failed and was not made good, and what does not work (4.9).
+
+    What keeps everything waiting comes first, then that for which most flows wait further down.
+    """
+    return backend.needs()

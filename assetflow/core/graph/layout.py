@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from itertools import chain
 
-from assetflow.core.graph.lineage import Edge, Node
+from assetflow.core.graph.lineage import Edge, Node, flows_after
 from assetflow.core.graph.parts import GraphPart, Picture, folded, of_groups, whole
 
 COLUMN = 236
@@ -199,6 +200,18 @@ class WholeGraph:
         self._edges = edges
         self._groups = groups
         self.draw = lru_cache(maxsize=REMEMBERED)(self._draw)
+
+    def below(self, flow: str) -> Sequence[str]:
+        """Return the flows that runs of a flow, `flow/deployment`, may start, however many steps further down."""
+        onward = self._onward
+        return flows_after(lambda ring: chain.from_iterable(onward.get(node, ()) for node in ring), [flow])[0]
+
+    @cached_property
+    def _onward(self) -> Mapping[Node, Sequence[Edge]]:
+        found: defaultdict[Node, list[Edge]] = defaultdict(list)
+        for edge in self._edges:
+            found[edge.source].append(edge)
+        return found
 
     def _draw(self, fold: bool | None, opened: tuple[str, ...], hubs: bool) -> Drawing:
         """Return a drawing.

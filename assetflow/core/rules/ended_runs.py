@@ -54,6 +54,11 @@ class EndedRun:
     def has_failed(self) -> bool:
         return self.outcome in FAILED_OUTCOMES
 
+    def as_maker(self) -> str:
+        """Return how the last run of a maker ended: "orders-producer/shop crashed at 17:12: no memory"."""
+        key = "" if self.target_key is None else f" for {self.target_key}"
+        return f"{self.flow} {self.outcome}{key} at {at(self.ended)}" + (f": {self.error}" if self.error else "")
+
 
 @dataclass(frozen=True)
 class FailedForGood:
@@ -105,14 +110,11 @@ class Failing:
         """The flow, with the key."""
         return self.last.flow if self.last.target_key is None else f"{self.last.flow} {self.last.target_key}"
 
-    def describe(self) -> str:
-        """Return how often and since when it fails, and why: "failed 11 times since 09:12, last: no such file"."""
-        verb = self.last.outcome
-        if self.times > 1:
-            return (
-                f"{verb} {count(self.times, 'time')} since {at(self.since)}, last: {self.last.error or self.last.state}"
-            )
-        return f"{verb} at {at(self.since)}" + (f": {self.last.error}" if self.last.error else "")
+    @property
+    def words(self) -> str:
+        """How often and since when it fails, and why: "11 times since 09:12, last: no such file"."""
+        error = self.last.error or self.last.state
+        return error if self.times == 1 else f"{count(self.times, 'time')} since {at(self.since)}, last: {error}"
 
 
 def is_made_good(run: EndedRun, completed: datetime | None, updates: Mapping[str, datetime | None]) -> bool:

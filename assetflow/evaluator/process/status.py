@@ -23,7 +23,7 @@ from assetflow.evaluator.liveness import downtime, failing_words, is_silent, not
 from assetflow.ledger.lease import Evaluators
 from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import NO_WATCHERS, ConsumerFilter, WatchingStatus
+from assetflow.ledger.records import NO_WATCHERS, WatchingStatus
 from assetflow.prefect_io.answers import unreadable
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
 from assetflow.prefect_io.open_runs import not_started
@@ -122,7 +122,7 @@ class InstallationStatus:
         undeliverable: the number of decisions that will have no run.
         refused: the number of refused updates.
         refused_deployments: the number of deployments whose schedules cannot be used.
-        failed: the number of consumers whose last run failed.
+        failed: how many flows, or keys of flows, have failed and were not made good (4.9).
         held_up: what the evaluator cannot do, as it has written to the ledger.
         not_started: the runs of decisions that wait for a worker, the oldest first.
         watching: how the watchers are.
@@ -146,6 +146,13 @@ class InstallationStatus:
     not_started: Sequence[NotStarted] = ()
     watching: WatchingStatus = NO_WATCHERS
     notes: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def servers(self) -> Mapping[str, str]:
+        """What does not answer or run now, with the reason."""
+        down = downtime(self.evaluators)
+        away = {"Prefect cannot be asked": self.trouble} if self.trouble else {}
+        return away if down is None else {down.reason: down.effect} | away
 
     @property
     def problems(self) -> list[str]:
@@ -208,7 +215,7 @@ async def installation_status(reader: Reader, now: datetime, prefect: OpenPrefec
         undeliverable=known.undeliverable,
         refused=known.refused,
         refused_deployments=len(reader.refused_deployments()),
-        failed=reader.consumers.listed(ConsumerFilter(failed=True), limit=1)[1],
+        failed=len(reader.ended_runs.failing()),
         held_up=held_up(reader) if evaluators.alive else (),
         not_started=late_runs,
         watching=reader.watchers.status(),

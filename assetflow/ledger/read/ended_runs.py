@@ -150,6 +150,11 @@ class EndedRunReader(Topic):
             outlets = _outlets(connection, {run.deployment_id}).get(run.deployment_id, ())
             return is_made_good(run, connection.scalar(completed), _updates(connection, run, outlets))
 
+    def failed_makers(self, uris: Collection[str]) -> list[EndedRun]:
+        """Return the last run of each maker of some assets that failed, and that nothing has made good."""
+        found = {run.flow_run_id: run for runs in self.last_of_makers(uris).values() for run in runs if run.has_failed}
+        return [run for run in found.values() if not self.is_made_good(run)]
+
     def last_of_makers(self, uris: Collection[str]) -> Mapping[str, Sequence[EndedRun]]:
         """Return the last ended run of each maker of some assets, by URI."""
         with self._connect() as connection:

@@ -60,7 +60,16 @@ def consumer_explanation(
     facts = consumer_facts(reader, record, now, loops=loops, partitions=partitions, events=events)
     keeps = record.consumer.schedule.keeping is not None
     plan = next(iter(reader.freshness.plan(now, record.consumer.id)), None) if keeps else None
-    return explain_consumer(replace(facts, plan=plan), now)
+    told = explain_consumer(replace(facts, plan=plan), now)
+    return replace(told, notes=[*told.notes, *_failed_makers(reader, facts)])
+
+
+def _failed_makers(reader: Reader, facts: ConsumerFacts) -> list[str]:
+    """Return which makers of what a consumer may wait for have failed."""
+    tokens, owners = facts.consumer.schedule.judging_tokens, facts.names.owners
+    uris = [token.value if token.kind == "uri" else owners.get(token.value, "") for token in tokens]
+    failed = reader.ended_runs.failed_makers([uri for uri in dict.fromkeys(uris) if uri])
+    return [run.as_maker() for run in failed]
 
 
 def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: str) -> PartitionExplanation:
