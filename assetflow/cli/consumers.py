@@ -15,20 +15,25 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
+from assetflow.cli.runs import runs_table
 from assetflow.cli.values import AsJson
 from assetflow.cli.watch import lists
+from assetflow.core.shapes import as_json
 from assetflow.core.values.words import count, some
 from assetflow.core.wire.deployments import Deployed, RefusedDeployment, fingerprint
 from assetflow.errors import InvalidSchedule, LedgerError, PrefectUnreachable, TimedOut, UnknownConsumer
+from assetflow.ledger.read.explanations import consumer_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerRecord
 from assetflow.operations.consumers import list_by_id, switch
 from assetflow.operations.installation import open_prefect
 from assetflow.operations.lookup import find_consumer
+from assetflow.operations.runs import list_runs
 
 if TYPE_CHECKING:
     from assetflow.prefect_io.deployments import Deployments
 
+_RUNS = 10
 _NONE_YET = "No consumers yet: deploy a flow that is scheduled on assets."
 
 app = cyclopts.App(name="consumers", help="Consumers: deployments that are scheduled on assets.")
@@ -80,6 +85,29 @@ def ls(
     made = table("consumer", "runs on", "condition", "paused", "last decision")
     spare = ("last decision", "runs on")
     show(rows(made, cells, empty=empty, spare=spare, wide=wide), *map(_refusal, refusals), wide=wide)
+
+
+@app.command(name="show")
+def show_consumer(name: str, /, *, json: AsJson = False) -> None:
+    """Show one consumer: what it runs on, how far its condition is, and how its last runs ended.
+
+    Parameters
+    ----------
+    name
+        The consumer: flow/deployment, its id, or a flow with one consumer.
+    """
+    with Reader.open() as reader:
+        record = find_consumer(reader, name)
+        (found,) = reader.consumers.overviews([record])
+        runs = list_runs(reader, flow=found.name, limit=_RUNS)
+        failed = consumer_explanation(reader, record, datetime.now(UTC)).notes
+    if json:
+        print_json(as_json(found.shown()) | {"runs": runs})
+        return
+    about = [text(found.name, "bold"), text(f"runs on {found.condition}"), Text.assemble("state: ", found.state)]
+    notes = [text(each, "yellow") for each in failed]
+    paused = [Text.assemble("stopped: ", found.paused)] if found.paused else []
+    show(*about, *paused, *notes, Text(), runs_table(runs, empty="No run of it has ended yet."))
 
 
 @app.command

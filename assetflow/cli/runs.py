@@ -9,6 +9,7 @@ from datetime import UTC, datetime, time
 from uuid import UUID
 
 import cyclopts
+from rich.console import RenderableType
 from rich.text import Text
 
 from assetflow.cli.explanation_output import show_explanation
@@ -16,6 +17,7 @@ from assetflow.cli.output import empty_message, id_cell, print_json, rows, show,
 from assetflow.cli.values import AsJson, AtLeastOne, Id, Wide, since_option
 from assetflow.cli.watch import lists
 from assetflow.core.rules.ended_runs import EndedRun
+from assetflow.core.shapes import as_json
 from assetflow.core.values.spans import rounded_in_words
 from assetflow.core.values.words import some
 from assetflow.errors import AssetflowError, UnknownConsumer
@@ -75,9 +77,7 @@ def ls(
     if json:
         print_json(found)
         return
-    now = datetime.now(UTC)
-    made = table("state", "flow", "key", "because of", "started", "took", "error", "run", "run id", right=("took",))
-    show(rows(made, (_cells(each, now, wide) for each in found), empty=empty, spare=_SPARE, wide=wide), wide=wide)
+    show(runs_table(found, empty=empty, wide=wide), wide=wide)
 
 
 @app.command(name="show")
@@ -102,6 +102,17 @@ def show_run(run: Id, /, *, json: AsJson = False) -> None:
         show(*_facts(known))
     if explanation is not None:
         show_explanation(explanation, json=False)
+
+
+def runs_table(found: Sequence[ListedRun], *, empty: str, wide: bool = False) -> RenderableType:
+    """Return a table of runs that have ended.
+
+    Parameters:
+        empty: what to say without runs.
+    """
+    now = datetime.now(UTC)
+    made = table("state", "flow", "key", "because of", "started", "took", "error", "run", "run id", right=("took",))
+    return rows(made, (_cells(each, now, wide) for each in found), empty=empty, spare=_SPARE, wide=wide)
 
 
 def _name(reader: Reader, flow: str) -> str:
@@ -158,7 +169,9 @@ def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int,
     found = [each for each in running if flow in (None, each.consumer_name) and key in (None, each.target_key)][:limit]
     consumed = reader.decisions.consumed_assets([each.number for each in found])
     if json:
-        print_json(found)
+        names = [each.run_name(consumed.get(each.number, ())) for each in found]
+        shown = zip(found, names, strict=True)
+        print_json([as_json(each) | {"flow_run_name": name} for each, name in shown])
         return
     states, now = _states(found), datetime.now(UTC)
     made = table("state", "flow", "key", "because of", "started", "run id")

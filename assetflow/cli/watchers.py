@@ -10,6 +10,8 @@ from rich.text import Text
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson
 from assetflow.cli.watch import lists
+from assetflow.core.values.words import count
+from assetflow.errors import UnknownWatcher
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import WatcherRecord
@@ -39,6 +41,38 @@ def ls(*, wide: bool = False, json: AsJson = False) -> None:
     made = table("watcher", "watches", "asset", "state", "updates", "last", "waiting", right=("updates", "waiting"))
     cells = (_cells(each, now) for each in listed)
     show(rows(made, cells, empty=empty, spare=("updates", "waiting", "last", "watches"), wide=wide), wide=wide)
+
+
+@app.command(name="show")
+def show_watcher(name: str, /, *, json: AsJson = False) -> None:
+    """Show one watcher: what it watches and updates, how it is, and what it has seen.
+
+    Parameters
+    ----------
+    name
+        The watcher.
+    """
+    with Reader.open() as reader:
+        found = next((each for each in reader.watchers.all() if each.name == name), None)
+    if found is None:
+        raise UnknownWatcher(f"no watcher is called {name!r}", fix="`assetflow watchers ls` lists them")
+    if json:
+        print_json(found)
+        return
+    show(*_facts(found, datetime.now(UTC)))
+
+
+def _facts(each: WatcherRecord, now: datetime) -> list[Text]:
+    """Return how a watcher is, line by line."""
+    return [
+        text(each.name, "bold"),
+        text(f"watches {each.trigger.describe()}"),
+        text(f"updates {', '.join(asset.name for asset in each.assets)}"),
+        Text.assemble(f"{each.state} since ", time_cell(each.since, now)),
+        *([text(f"error: {each.error}", "red")] if each.error else []),
+        Text.assemble("last update: ", time_cell(each.last_update, now)),
+        Text(f"{count(each.updates, 'update')}, {each.filtered} filtered, {each.refused} refused"),
+    ]
 
 
 @app.command

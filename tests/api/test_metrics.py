@@ -78,7 +78,7 @@ def test_the_numbers_of_a_ledger(make_api: MakeApi, ledger: Ledger) -> None:
     assert numbers["assetflow_decisions_oldest_waiting_seconds", ""] in (180, 240)
     assert numbers["assetflow_queued_events", "report/nightly"] == 2
     assert numbers["assetflow_queued_events", "copy/nightly"] == 0
-    assert numbers["assetflow_consumers_failed", ""] == 1
+    assert numbers["assetflow_failing", ""] == 1
     assert numbers["assetflow_runs_late", ""] == 0
     assert numbers["assetflow_evaluator_up", ""] == 0
     assert numbers["assetflow_prefect_up", ""] == 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from socket import gethostname
 from typing import Any
@@ -29,6 +30,7 @@ from tests.cli.screen import screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.ledger import making
 from tests.ledger.making import deploy_maker
+from tests.ledger.read.test_ended_runs import ended
 
 
 def test_assets_are_listed_with_who_updates_them_and_who_runs_on_them(ledger: Ledger, call: Call) -> None:
@@ -287,27 +289,41 @@ def test_events_of_a_key_of_a_consumer_or_since_a_time(ledger: Ledger, call: Cal
     assert "Write 2026-11-20" in call("events", "ls", "--since", "yesterday").err
 
 
-def test_runs_are_listed_with_the_names_that_prefect_shows(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS)
+def test_runs_are_listed_whoever_started_them(ledger: Ledger, call: Call) -> None:
+    report = deploy(ledger, "report/shop", ORDERS).deployment_id
     deploy(ledger, "copy/shop", CUSTOMERS)
     (first,) = update(ledger, ORDERS, 1)
     (second,) = update(ledger, CUSTOMERS, 2)
-    update(ledger, CUSTOMERS, 3)
-    ledger.writer.decisions.launched(first.id, event_id(7), NOON)
     ledger.writer.decisions.launched(second.id, event_id(8), NOON)
-    ledger.writer.decisions.ended("Completed", NOON + timedelta(seconds=42), flow_run_id=event_id(7))
+    by_hand = replace(ended(report, 2, "completed"), started_by="hand", error="")
+    failed = replace(ended(report, 1), flow_run_id=event_id(7), decision=first.id, started_by="decision")
+    ledger.writer.ended_runs.add([failed, by_hand], NOON)
 
     found = call("runs", "ls", "--json").json
-
-    assert [(each["consumer"], each["run_state"], each["flow_run_id"]) for each in found] == [
-        ("copy/shop", None, str(event_id(8))),
-        ("report/shop", "Completed", str(event_id(7))),
+    assert [(each["flow"], each["state"], each["because"], each["made_good"]) for each in found] == [
+        ("report/shop", "Completed", "started by hand", None),
+        ("report/shop", "Failed", "orders", True),
     ]
-    assert found[1]["flow_run_name"] == run_name(first.id, None, [ORDERS])
-    assert [each["consumer"] for each in call("runs", "ls", "--running", "--json").json] == ["copy/shop"]
-    assert call("runs", "ls", "--consumer", "report").out.splitlines()[1].split()[:6] == [
-        found[1]["flow_run_name"], "report/shop", "orders", "Completed", "2026-01-01T12:00:00Z", "42"
-    ]  # fmt: skip
+    assert [each["error"] for each in call("runs", "ls", "--failed", "--flow", "report", "--json").json] == ["it broke"]
+    assert call("runs", "ls", "--since", "today").out.startswith("No such runs.")
+    plain = call("runs", "ls", "--failed", "--plain").out.splitlines()
+    assert plain[0].split("\t")[:3] == ["state", "flow", "key"]
+    assert plain[1].split("\t")[:4] == ["Failed, made good", "report/shop", "", "orders"]
+    (running,) = call("runs", "ls", "--running", "--json").json
+    assert (running["consumer"], running["flow_run_name"]) == ("copy/shop", run_name(second.id, None, [CUSTOMERS]))
+
+
+def test_one_run_and_one_consumer_are_shown(ledger: Ledger, call: Call) -> None:
+    report = deploy(ledger, "report/shop", ORDERS).deployment_id
+    ledger.writer.ended_runs.add([replace(ended(report, 1), flow_run_id=event_id(7))], NOON)
+    shown = call("runs", "show", str(event_id(7))).out
+    assert "Failed: report/shop (brave-fox)" in shown
+    assert "error: it broke" in shown
+    assert "Nothing has made it good." in shown
+    assert "no decision started the flow run" in call("runs", "show", str(event_id(9))).err
+    consumer = call("consumers", "show", "report").out
+    assert "report/shop\nruns on orders\n" in consumer
+    assert "it broke" in consumer
 
 
 def test_a_run_that_goes_on_has_the_state_that_prefect_has(
@@ -316,7 +332,7 @@ def test_a_run_that_goes_on_has_the_state_that_prefect_has(
     deploy(ledger, "report/shop", ORDERS)
     (first,) = update(ledger, ORDERS, 1)
     ledger.writer.decisions.launched(first.id, event_id(7), NOON)
-    assert "Launched" in call("runs", "ls").out, "Prefect does not answer"
+    assert "Launched" in call("runs", "ls", "--running").out, "Prefect does not answer"
     asked: list[Any] = []
 
     class Told:
@@ -329,9 +345,7 @@ def test_a_run_that_goes_on_has_the_state_that_prefect_has(
         yield Told()
 
     monkeypatch.setattr(runs, "open_prefect", prefect)
-    assert call("runs", "ls").out.splitlines()[1].split()[3] == "Late"
-    ledger.writer.decisions.ended("Failed", NOON + timedelta(seconds=42), flow_run_id=event_id(7))
-    assert call("runs", "ls").out.splitlines()[1].split()[3] == "Failed"
+    assert call("runs", "ls", "--running").out.splitlines()[1].split()[0] == "Late"
     assert asked == [("/flow_runs/filter", [str(event_id(7))])]
 
 
@@ -379,7 +393,7 @@ def test_a_beginning_that_names_nothing_or_too_much_is_refused(ledger: Ledger, c
     assert "no event has the number 12345678" in call("events", "show", "12345678").err
 
 
-@pytest.mark.parametrize("command", ["events ls", "decisions ls", "runs ls", "queue ls report"])
+@pytest.mark.parametrize("command", ["events ls", "decisions ls", "runs ls --running", "queue ls report"])
 def test_a_terminal_shows_short_ids_and_whole_ones_on_request(
     ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

@@ -29,6 +29,7 @@ from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import NOON, ORDERS, deploy, event_id, update
 from tests.evaluator.fakes import recording
 from tests.evaluator.ledgers import LedgerHere
+from tests.ledger.read.test_ended_runs import ended
 
 # No process has so high a number.
 NOBODY = 2**30
@@ -84,12 +85,14 @@ def test_refused_deployments_and_failed_runs_are_counted(ledger: Ledger, call: C
     run = uuid4()
     ledger.writer.decisions.launched(decision.id, run, NOON)
     ledger.writer.decisions.ended("Failed", NOON, flow_run_id=run, outcome="failed")
+    ledger.writer.ended_runs.add([ended(decision.deployment_id, 1)], NOON)
     refused = RefusedDeployment.of(uuid4(), "bad/nightly", InvalidSchedule("it makes nothing", rule="8.1"), "")
     ledger.writer.set_cursor(REFUSED, [refused.to_row()])
     said = call("status", "--json").json
-    assert (said["last_run_failed"], said["refused_deployments"], said["refused"]) == (1, 1, 0)
+    assert (said["refused_deployments"], said["refused"]) == (1, 0)
     out = " ".join(call("status").out.split())
-    assert "last run failed 1, see `assetflow runs ls`" in out
+    assert "needs you" in out
+    assert "failed report/nightly it broke" in out
     assert "refused deployments 1, see `assetflow consumers refused`" in out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests.cli.conftest import Call
 from tests.cli.screen import screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.ledger.making import deploy_maker
+from tests.ledger.read.test_ended_runs import ended
 
 FACTS = Asset("s3://lake/facts", name="facts", freshness=FreshnessPolicy(timedelta(hours=1)))
 DECISION = "DECISION"
@@ -65,7 +67,10 @@ COMMANDS = [
     f"queue replay {DECISION}",
     "queue rm report --why wrong",
     "retry core",
-    "runs ls",
+    "consumers show report",
+    "runs ls --plain",
+    "runs ls --running",
+    f"runs show {event_id(7)}",
     "simulate SCENARIO",
     "status",
     "trace orders",
@@ -85,6 +90,7 @@ ELSEWHERE = {
         "spark stop",
         "watcher start",
         "watchers pause",
+        "watchers show",
     ),
     "watchers resume",
 }
@@ -100,6 +106,8 @@ def full(ledger: Ledger) -> str:
     update(ledger, ORDERS, 3)
     update(ledger, Asset("s3://lake/old"), 5)
     update(ledger, HOURLY, 4, "2026-01-01T07:00:00")
+    of = decision.deployment_id
+    ledger.writer.ended_runs.add([replace(ended(of, 5), flow_run_id=event_id(7), decision=decision.id)], NOON)
     ledger.writer.events.refuse({"x": 1}, "the URI is blank", "1.5", "prefect", event_id(9), NOON)
     ledger.writer.clock.run(NOON + timedelta(hours=4), NOON + timedelta(hours=4))
     return str(decision.id)

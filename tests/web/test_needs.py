@@ -1,0 +1,129 @@
+"""A day on which fifteen runs fail: all are listed, and each that was not made good needs a person. Contract 4.9."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from assetflow.core.rules.ended_runs import EndedRun
+from assetflow.core.values.assets import Asset
+from assetflow.errors import InvalidSchedule
+from assetflow.ledger import Ledger
+from assetflow.ledger.read.reader import Reader
+from assetflow.operations.needs import Need, needs_of
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, ROLLED_UP, deploy, update
+from tests.ledger.read.test_ended_runs import ended
+from tests.web.conftest import MakeSite, Site
+
+MINUTE = timedelta(minutes=1)
+SHOP, REPORT = Asset("s3://shop/raw", name="raw"), Asset("s3://shop/report", name="report")
+DOWN = "No evaluator is running"
+
+
+def run(flow: UUID, minute: float, outcome: str = "failed", key: str | None = None, **others: object) -> EndedRun:
+    moment = NOON + minute * MINUTE
+    return replace(ended(flow, 0, outcome, key), began=moment - MINUTE, ended=moment, state_at=moment, **others)  # type: ignore[arg-type]
+
+
+def bad_day(ledger: Ledger) -> None:
+    """Let fifteen runs fail, in seven ways."""
+    producer = deploy(ledger, "orders-producer/shop", None, produces=(ORDERS,)).deployment_id
+    forecast = deploy(ledger, "forecast/shop", ORDERS, produces=(REPORT,)).deployment_id
+    deploy(ledger, "board/shop", REPORT)
+    days = deploy(ledger, "visits/shop", ROLLED_UP).deployment_id
+    fraud = deploy(ledger, "fraud-check/shop", CUSTOMERS).deployment_id
+    by_time = deploy(ledger, "nightly/shop", "0 2 * * *").deployment_id
+    loader = deploy(ledger, "loader/shop", None, produces=(SHOP,)).deployment_id
+    runs = [
+        run(producer, 1, "crashed", error="no memory"),
+        *(run(forecast, 2 + minute, error=f"n/a in line {minute}") for minute in range(8)),
+        run(days, 11, key="2026-01-01", error="no such file"),
+        run(days, 12, "completed", "2026-01-02"),
+        run(fraud, 13, error="503"),
+        run(fraud, 14, "completed"),
+        run(by_time, 15, started_by="time", error="time out"),
+        run(loader, 16, "crashed", error="killed"),
+        run(loader, 17, started_by="hand", error="again"),
+        run(loader, 18, "cancelled"),
+        run(fraud, 19, state="TimedOut", error="took too long"),
+    ]
+    ledger.writer.ended_runs.add(runs, NOON)
+    update(ledger, SHOP, 20)
+
+
+def needs(reader: Reader) -> list[Need]:
+    return needs_of(reader, NOON + timedelta(hours=1), {})
+
+
+def test_all_are_listed_and_those_that_nothing_made_good_need_a_person(make_site: MakeSite, ledger: Ledger) -> None:
+    bad_day(ledger)
+    site = make_site(now=lambda: NOON + timedelta(hours=1))
+    page = site.page("/runs?failed=true&day=today")
+    assert len(page.rows) == 1 + 15
+    assert len(site.page("/runs?day=today").rows) == 1 + 18
+    assert len(site.page("/runs?failed=true&flow=forecast&day=2026-01-01").rows) == 1 + 8
+    assert len(site.page("/runs?key=2026-01-01").rows) == 1 + 1
+    assert "No such runs" in site.page("/runs?day=2025-12-31").text
+    assert "Failed made good fraud-check/shop" in page.text
+
+    overview = site.page("/").text
+    assert "Needs you 6" in overview
+    for words in (
+        "crashed orders-producer/shop no memory; 2 flows further down",
+        "failed forecast/shop 8 times since 2026-01-01 12:02:00 UTC, last: n/a in line 7; 1 flow further down",
+        "failed visits/shop 2026-01-01 no such file",
+        "failed nightly/shop time out",
+        "failed fraud-check/shop took too long",
+    ):
+        assert words in overview
+    assert "loader/shop" not in overview.partition("Waiting longest")[0]
+    assert DOWN in overview
+
+
+def test_that_for_which_most_waits_comes_first(ledger: Ledger) -> None:
+    bad_day(ledger)
+    found = [(each.kind, each.what, each.below) for each in needs(ledger.reader)]
+    assert found == [
+        ("crashed", "orders-producer/shop", 2),
+        ("failed", "forecast/shop", 1),
+        ("failed", "fraud-check/shop", 0),
+        ("failed", "nightly/shop", 0),
+        ("failed", "visits/shop 2026-01-01", 0),
+    ]
+
+
+def test_what_else_needs_a_person(ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1)
+    ledger.writer.decisions.undeliverable(decision.id, "Prefect refused it", NOON)
+    error = InvalidSchedule("it makes nothing", rule="8.1")
+    for minute in (1, 2):
+        ledger.writer.events.refuse({}, f"no uri {minute}", None, "erp", None, NOON + minute * MINUTE)
+    found = needs_of(ledger.reader, NOON + timedelta(hours=1), {"Prefect": str(error)})
+    assert [(each.kind, each.what) for each in found] == [
+        ("server", "Prefect"),
+        ("refused update", "erp"),
+        ("undeliverable", "report/shop"),
+    ]
+    assert found[1].words == "2 times in a day, last: no uri 2"
+    assert needs_of(ledger.reader, NOON + timedelta(days=2), {})[0].kind == "undeliverable"
+
+
+def test_a_maker_that_crashed_is_named_where_its_asset_is_waited_for(site: Site, ledger: Ledger) -> None:
+    bad_day(ledger)
+    told = "orders-producer/shop crashed at 2026-01-01 12:01:00 UTC: no memory"
+    assert told in site.page("/consumers/forecast/shop").text
+    assert "orders-producer/shop crashed" in site.page(f"/asset?asset={ORDERS.uri}").text
+    assert "loader/shop crashed" not in site.page(f"/asset?asset={SHOP.uri}").text
+    update(ledger, ORDERS, 30)
+    assert told not in site.page("/consumers/forecast/shop").text
+
+
+def test_a_long_list_shows_the_first_and_the_way_to_all(site: Site, ledger: Ledger) -> None:
+    flows = [deploy(ledger, f"flow-{number}/shop", ORDERS).deployment_id for number in range(14)]
+    ledger.writer.ended_runs.add([run(flow, 1, error=str(uuid4())) for flow in flows], NOON)
+    page = site.page("/")
+    assert "3 more" in page.text
+    assert "/?whole=true" in page.links
+    assert "flow-0/shop" in site.page("/?whole=true").text
