@@ -1,9 +1,9 @@
-"""A plain Prefect flow that runs when data got too old, and when it is fresh again: see prefect.yaml."""
+"""A plain Prefect flow that runs when a run failed, and when data is too old or fresh again: see prefect.yaml."""
 
 from prefect import flow
 
 
 @flow(log_prints=True)
 def alert(words: str) -> None:
-    """Say which data is too old, and why, or that it is fresh again."""
+    """Say what failed and why, which data is too old, or that it is fresh again."""
     print(words)

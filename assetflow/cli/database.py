@@ -97,6 +97,7 @@ def prune(*, older_than: Age, dry_run: bool = False, json: AsJson = False) -> No
         "runs of Eager and Lazy flows": done.rows.runs,
         "missed deadlines": done.rows.deadlines,
         "changes of freshness": done.rows.changes,
+        "ends of runs": done.rows.ends,
     }
     artifacts = {f"artifacts: {kind}": number for kind, number in done.artifacts.items()}
     if json:

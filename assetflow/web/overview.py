@@ -23,8 +23,8 @@ from assetflow.web.pages import ThePages, address, url, wants_fragment
 from assetflow.web.prefect_runs import LateRun, LateRuns, look_again, states_address
 
 NEEDS = 4
-# How much that needs a person is shown at first.
-MOST = 12
+# How much that needs a person is shown at first, and the address of all of it.
+MOST, WHOLE = 12, "/?whole=true"
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def needs(found: Sequence[Need], *, whole: bool) -> list[Lines]:
     lines = [Lines((_needed(each),), 1, _ALL[each.kind]) for each in shown]
     if len(found) > len(shown):
         last = lines[-1]
-        lines[-1] = Lines(last.shown, 1 + len(found) - len(shown), url("/", whole="true"))
+        lines[-1] = Lines(last.shown, 1 + len(found) - len(shown), WHOLE)
     return lines
 
 
@@ -183,7 +183,7 @@ def show_overview(request: Request, pages: ThePages, backend: TheBackend, whole:
         status_now=status,
         needs=[*needs(needed, whole=whole), *rest],
         needed=len(needed) + sum(each.total for each in rest),
-        here=url("/", whole="true" if whole else ""),
+        here=WHOLE if whole else "/",
         late=late_runs(late.shown()),
         waiting=waiting,
         all_waiting=all_waiting,

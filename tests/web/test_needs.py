@@ -99,7 +99,7 @@ def test_what_else_needs_a_person(ledger: Ledger) -> None:
     ledger.writer.decisions.undeliverable(decision.id, "Prefect refused it", NOON)
     error = InvalidSchedule("it makes nothing", rule="8.1")
     for minute in (1, 2):
-        ledger.writer.events.refuse({}, f"no uri {minute}", None, "erp", None, NOON + minute * MINUTE)
+        ledger.writer.events.refuse({}, f"no uri {minute}", None, "erp", uuid4(), NOON + minute * MINUTE)
     found = needs_of(ledger.reader, NOON + timedelta(hours=1), {"Prefect": str(error)})
     assert [(each.kind, each.what) for each in found] == [
         ("server", "Prefect"),

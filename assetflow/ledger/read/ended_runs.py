@@ -14,7 +14,7 @@ from assetflow.core.rules.ended_runs import FAILED_OUTCOMES, EndedRun, Failing, 
 from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import Rows
-from assetflow.ledger.sql.tables import ASSET_NAME, CONSUMER, EDGE, ENDED_RUN, EVENT
+from assetflow.ledger.sql.tables import ASSET_NAME, CONSUMER, EDGE, ENDED_RUN, EVENT, NO_KEY
 
 ENDED_RUNS = Rows(EndedRun, ENDED_RUN)
 _ALL = select(*ENDED_RUNS.columns)
@@ -144,7 +144,9 @@ class EndedRunReader(Topic):
     def is_made_good(self, run: EndedRun) -> bool:
         """Return True if a run that failed was made good since."""
         completed = select(func.max(_R.ended)).where(
-            _R.deployment_id == run.deployment_id, _R.target_key == run.target_key, _R.outcome == "completed"
+            _R.deployment_id == run.deployment_id,
+            _R.target_key == (run.target_key or NO_KEY),
+            _R.outcome == "completed",
         )
         with self._connect() as connection:
             outlets = _outlets(connection, {run.deployment_id}).get(run.deployment_id, ())

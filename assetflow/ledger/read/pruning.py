@@ -22,7 +22,16 @@ from assetflow.ledger.read import Topic
 from assetflow.ledger.sql.freshness_tables import BACKFILL, KEPT_RUN, POLICY_CHANGE, TARGET
 from assetflow.ledger.sql.functions import UtcTime, in_values
 from assetflow.ledger.sql.rows import QUEUED
-from assetflow.ledger.sql.tables import DECISION, EVENT, EVENT_ALIAS, MISSED_DEADLINE, NO_KEY, RECEIPT, REFUSED
+from assetflow.ledger.sql.tables import (
+    DECISION,
+    ENDED_RUN,
+    EVENT,
+    EVENT_ALIAS,
+    MISSED_DEADLINE,
+    NO_KEY,
+    RECEIPT,
+    REFUSED,
+)
 
 BEFORE = bindparam("before", type_=UtcTime())
 
@@ -38,6 +47,7 @@ class Pruned:
     runs: int = 0
     deadlines: int = 0
     changes: int = 0
+    ends: int = 0
 
     def __add__(self, other: Pruned) -> Pruned:
         return Pruned(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
@@ -183,6 +193,14 @@ def is_over_change(change: FromClause) -> ColumnElement[bool]:
     return and_(columns.at < BEFORE, columns.stored.is_not(None), outlived)
 
 
+def is_over_end(run: FromClause) -> ColumnElement[bool]:
+    """Return the condition that Prefect has the event of an ended run, and that it is not the last of its flow and key."""
+    columns, later = run.c, ENDED_RUN.alias()
+    of_target = (later.c.deployment_id == columns.deployment_id, later.c.target_key == columns.target_key)
+    outlived = exists().where(*of_target, later.c.number > columns.number)
+    return and_(columns.ended < BEFORE, columns.stored.is_not(None), outlived)
+
+
 def _counting(query: Any) -> Any:
     return select(func.count()).select_from(query.subquery())
 
@@ -201,6 +219,7 @@ def _counts() -> list[Any]:
         _counting(select(KEPT_RUN.c.id).where(is_over_run(KEPT_RUN))),
         _counting(select(MISSED_DEADLINE.c.number).where(is_over_deadline(MISSED_DEADLINE))),
         _counting(select(POLICY_CHANGE.c.number).where(is_over_change(POLICY_CHANGE))),
+        _counting(select(ENDED_RUN.c.number).where(is_over_end(ENDED_RUN))),
     ]
 
 

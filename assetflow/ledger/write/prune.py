@@ -34,6 +34,7 @@ from assetflow.ledger.read.pruning import (
     is_over_backfill,
     is_over_change,
     is_over_deadline,
+    is_over_end,
     is_over_run,
     is_prunable,
 )
@@ -50,7 +51,16 @@ from assetflow.ledger.sql.freshness_tables import (
     TARGET,
 )
 from assetflow.ledger.sql.functions import in_values, number_at, text_at
-from assetflow.ledger.sql.tables import DECISION, EVENT, EVENT_ALIAS, LEDGER, MISSED_DEADLINE, RECEIPT, REFUSED
+from assetflow.ledger.sql.tables import (
+    DECISION,
+    ENDED_RUN,
+    EVENT,
+    EVENT_ALIAS,
+    LEDGER,
+    MISSED_DEADLINE,
+    RECEIPT,
+    REFUSED,
+)
 
 _V = ITEM_VERSION.c
 _COMPARES = select(exists(select(DATA_FLOW.c.consumer)))
@@ -194,6 +204,7 @@ def _remove_without_events(connection: Connection, before: datetime, after: int)
         runs=_remove_rows(connection, KEPT_RUN, is_over_run(KEPT_RUN), before),
         deadlines=_remove_rows(connection, MISSED_DEADLINE, is_over_deadline(MISSED_DEADLINE), before),
         changes=_remove_rows(connection, POLICY_CHANGE, is_over_change(POLICY_CHANGE), before),
+        ends=_remove_rows(connection, ENDED_RUN, is_over_end(ENDED_RUN), before),
     )
     if ROWS in astuple(pruned):
         return PruneStep(pruned, after)
