@@ -194,7 +194,7 @@ def is_over_change(change: FromClause) -> ColumnElement[bool]:
 
 
 def is_over_end(run: FromClause) -> ColumnElement[bool]:
-    """Return the condition that Prefect has the event of an ended run, and that it is not the last of its flow and key."""
+    """Return the condition that Prefect knows of a run's end, and that it is not the last of its flow and key."""
     columns, later = run.c, ENDED_RUN.alias()
     of_target = (later.c.deployment_id == columns.deployment_id, later.c.target_key == columns.target_key)
     outlived = exists().where(*of_target, later.c.number > columns.number)
