@@ -15,7 +15,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
-from assetflow.cli.runs import runs_table
+from assetflow.cli.runs_output import runs_table
 from assetflow.cli.values import AsJson
 from assetflow.cli.watch import lists
 from assetflow.core.shapes import as_json

@@ -9,16 +9,14 @@ from datetime import UTC, datetime, time
 from uuid import UUID
 
 import cyclopts
-from rich.console import RenderableType
 from rich.text import Text
 
 from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.runs_output import SPARE, STYLES, runs_table, took
 from assetflow.cli.values import AsJson, AtLeastOne, Id, Wide, since_option
 from assetflow.cli.watch import lists
-from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.shapes import as_json
-from assetflow.core.values.spans import rounded_in_words
 from assetflow.core.values.words import some
 from assetflow.errors import AssetflowError, UnknownConsumer
 from assetflow.ledger.read.explanations import run_explanation
@@ -31,8 +29,6 @@ from assetflow.operations.runs import ListedRun, list_runs, with_reasons
 app = cyclopts.App(name="runs", help="Runs of the flows that are scheduled on assets or make them.")
 
 SECONDS_TO_ANSWER = 3.0
-_SPARE = ("run id", "because of", "key", "run", "took", "started")
-_STYLES: Mapping[str, str] = {"failed": "red", "crashed": "red"}
 
 
 @app.command
@@ -104,17 +100,6 @@ def show_run(run: Id, /, *, json: AsJson = False) -> None:
         show_explanation(explanation, json=False)
 
 
-def runs_table(found: Sequence[ListedRun], *, empty: str, wide: bool = False) -> RenderableType:
-    """Return a table of runs that have ended.
-
-    Parameters:
-        empty: what to say without runs.
-    """
-    now = datetime.now(UTC)
-    made = table("state", "flow", "key", "because of", "started", "took", "error", "run", "run id", right=("took",))
-    return rows(made, (_cells(each, now, wide) for each in found), empty=empty, spare=_SPARE, wide=wide)
-
-
 def _name(reader: Reader, flow: str) -> str:
     """Return the `flow/deployment` that a user means. A maker that is no consumer is named in full."""
     try:
@@ -129,31 +114,13 @@ def _start_of_today() -> datetime:
     return datetime.combine(datetime.now(UTC).date(), time(), UTC)
 
 
-def _cells(each: ListedRun, now: datetime, wide: bool) -> list[Text]:
-    return [
-        text(each.state + (", made good" if each.made_good else ""), _STYLES.get(each.outcome, "")),
-        text(each.flow),
-        text(each.target_key or ""),
-        text(each.because),
-        time_cell(each.began, now),
-        _took(each),
-        text(each.error),
-        text(each.name),
-        id_cell(each.flow_run_id, wide=wide),
-    ]
-
-
-def _took(each: EndedRun) -> Text:
-    return Text("" if each.began is None else rounded_in_words(each.ended - each.began))
-
-
 def _facts(run: ListedRun) -> list[Text]:
     """Return how a run ended, line by line."""
     now = datetime.now(UTC)
     key = "" if run.target_key is None else f" for {run.target_key}"
     return [
-        text(f"{run.state}: {run.flow}{key} ({run.name})", _STYLES.get(run.outcome, "")),
-        Text.assemble("ended ", time_cell(run.ended, now), ", took ", _took(run)),
+        text(f"{run.state}: {run.flow}{key} ({run.name})", STYLES.get(run.outcome, "")),
+        Text.assemble("ended ", time_cell(run.ended, now), ", took ", took(run)),
         text(f"because of {run.because}"),
         *([text(f"error: {run.error}")] if run.error else []),
         *(
@@ -186,7 +153,7 @@ def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int,
         ]
         for each in found
     )
-    show(rows(made, cells, empty=empty_message(reader, "No run goes on."), spare=_SPARE, wide=wide), wide=wide)
+    show(rows(made, cells, empty=empty_message(reader, "No run goes on."), spare=SPARE, wide=wide), wide=wide)
 
 
 def _states(going_on: Sequence[DecisionRecord]) -> Mapping[UUID | None, str]:

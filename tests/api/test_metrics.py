@@ -33,6 +33,7 @@ from tests.api.conftest import Api, MakeApi
 from tests.api.serving import serving
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
 from tests.ledger.making import deploy_maker
+from tests.ledger.read.test_ended_runs import ended
 
 Numbers = dict[tuple[str, str], float]
 
@@ -66,6 +67,7 @@ def test_the_numbers_of_a_ledger(make_api: MakeApi, ledger: Ledger) -> None:
     (lost, _) = ledger.reader.decisions.find(consumer=2)
     ledger.writer.decisions.undeliverable(lost.id, "the deployment is gone", NOON)
     ledger.writer.events.refuse({}, "no update", None, "prefect", event_id(50), NOON)
+    ledger.writer.ended_runs.add([ended(lost.deployment_id, 1)], NOON)
     now = NOON + timedelta(minutes=5)
 
     numbers = read(make_api(prefect=prefect_with_a_late_update, now=lambda: now))

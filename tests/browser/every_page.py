@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -17,6 +18,7 @@ from assetflow.operations.backfill import BackfillWanted
 from assetflow.operations.installation import Installation
 from tests.browser.site import START, update
 from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy
+from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_kept import Place, kept
 from tests.web.kept_diff import keep_diff
 
@@ -81,6 +83,7 @@ def fill_more(ledger: Ledger) -> None:
     ledger.writer.decisions.undeliverable(waiting[-1][0].id, "Prefect answers 409: no such work pool", START)
     _fail_and_follow(ledger)
     ledger.writer.clock.run(START, START)
+    fail(ledger)
     keep_diff(ledger, START)
     ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
 
@@ -109,6 +112,23 @@ def _fail_and_follow(ledger: Ledger) -> None:
         of = (0, run, "calm-fox", made.deployment_id, "", None, state, outcome, "decision", made.id)
         ended = EndedRun(*of, START, START - timedelta(seconds=39), end, error, state_at=end)  # type: ignore[arg-type]
         ledger.writer.ended_runs.add([ended], START)
+
+
+def fail(ledger: Ledger) -> None:
+    """Let runs of makers and consumers end well, fail, and crash, over some days."""
+    flows = {each.consumer.name: each.consumer.deployment_id for each in ledger.reader.consumers.all()}
+    runs: list[EndedRun] = []
+    for hour in range(60, 0, -1):
+        for name, outcome, error in (
+            ("count/stock", "crashed" if hour < 4 else "completed", "Process exited with status code -9 (killed)"),
+            ("report/nightly", "failed" if hour % 9 == 3 else "completed", "ValueError: 'n/a' in column price_eur"),
+            ("daily/rollup", "failed" if hour == 5 else "cancelled" if hour % 7 == 0 else "completed", "503"),
+        ):
+            at = START - timedelta(hours=hour)
+            key = "2026-01-01" if name == "daily/rollup" else None
+            of = replace(ended(flows[name], 0, outcome, key), began=at - timedelta(minutes=4), ended=at, state_at=at)
+            runs.append(replace(of, error=error if of.has_failed else ""))
+    ledger.writer.ended_runs.add(runs, START)
 
 
 def every_page(ledger: Ledger) -> dict[str, str]:
@@ -146,6 +166,8 @@ def every_page(ledger: Ledger) -> dict[str, str]:
         "run-now": "/consumers/report/nightly/run",
         "remove": "/consumers/halted/shop/remove",
         "pause": "/consumers/report/nightly/switch",
+        "runs": "/runs",
+        "runs-failed": "/runs?failed=true",
         "run": f"/runs/{run.flow_run_id}",
         "run-end": f"/runs/{run.flow_run_id}/end",
         "decision": f"/decisions/{run.id}",

@@ -6,6 +6,7 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib import import_module
 from itertools import count
@@ -31,6 +32,7 @@ from tests.cli.conftest import API_URL
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.environment.prefect_settings import prefect_at
 from tests.golden import agrees
+from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_kept import CORE, RAW, Place, kept
 
 BOARD = Asset("s3://lake/board", freshness=FreshnessPolicy(timedelta(hours=1)))
@@ -48,6 +50,7 @@ backfill s3://lake/core+ --dry-run
 backfill ls
 consumers ls
 consumers refused
+consumers show report/daily
 database check
 database upgrade
 deadlines ls
@@ -69,7 +72,10 @@ queue ls report/daily
 runs ls
 trace s3://lake/raw
 trace orders
+runs ls --running
+runs show 00000000-0000-0000-0000-000000000007
 watchers ls
+watchers show drops
 simulate tests/conformance/cases/basic.json
 observe s3://lake/seen v1
 emit s3://lake/orders --dry-run
@@ -143,6 +149,9 @@ def fill(ledger: Ledger) -> None:
     update(ledger, HOURLY, 2, key="2026-01-01T05:00:00")
     update(ledger, CUSTOMERS, 3)
     ledger.writer.events.refuse({"x": 1}, "no URI", "2.2", "api", None, NOON)
+    report = uuid5(UUID(int=0), "report/daily")
+    failed = replace(ended(report, 4), flow_run_id=UUID(int=7), state_id=UUID(int=8))
+    ledger.writer.ended_runs.add([failed], NOON)
     place = Place(ledger, NOON + timedelta(minutes=5))
     place.deploy("core/shop", kept([RAW], [CORE]))
     place.end(place.update(RAW)[0], "failed")

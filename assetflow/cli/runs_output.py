@@ -1,0 +1,47 @@
+"""Lay out runs that have ended for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from rich.console import RenderableType
+from rich.text import Text
+
+from assetflow.cli.output import id_cell, rows, table, text, time_cell
+from assetflow.core.rules.ended_runs import EndedRun
+from assetflow.core.values.spans import rounded_in_words
+from assetflow.operations.runs import ListedRun
+
+SPARE = ("run id", "because of", "key", "run", "took", "started")
+STYLES: Mapping[str, str] = {"failed": "red", "crashed": "red"}
+
+
+def runs_table(found: Sequence[ListedRun], *, empty: str, wide: bool = False) -> RenderableType:
+    """Return a table of runs that have ended.
+
+    Parameters:
+        empty: what to say without runs.
+    """
+    now = datetime.now(UTC)
+    made = table("state", "flow", "key", "because of", "started", "took", "error", "run", "run id", right=("took",))
+    return rows(made, (_cells(each, now, wide) for each in found), empty=empty, spare=SPARE, wide=wide)
+
+
+def _cells(each: ListedRun, now: datetime, wide: bool) -> list[Text]:
+    return [
+        text(each.state + (", made good" if each.made_good else ""), STYLES.get(each.outcome, "")),
+        text(each.flow),
+        text(each.target_key or ""),
+        text(each.because),
+        time_cell(each.began, now),
+        took(each),
+        text(each.error),
+        text(each.name),
+        id_cell(each.flow_run_id, wide=wide),
+    ]
+
+
+def took(each: EndedRun) -> Text:
+    """Return how long a run took."""
+    return Text("" if each.began is None else rounded_in_words(each.ended - each.began))
