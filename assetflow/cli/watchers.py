@@ -55,7 +55,7 @@ def show_watcher(name: str, /, *, json: AsJson = False) -> None:
     with Reader.open() as reader:
         found = next((each for each in reader.watchers.all() if each.name == name), None)
     if found is None:
-        raise UnknownWatcher(f"no watcher is called {name!r}", fix="`assetflow watchers ls` lists them")
+        raise UnknownWatcher(f"there is no watcher {name!r}", fix="`assetflow watchers ls` lists them")
     if json:
         print_json(found)
         return
