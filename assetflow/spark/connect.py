@@ -167,10 +167,12 @@ def _start(master: str, conf: Mapping[str, str], version: str) -> LocalServer:
 def _wait_until_ready(server: LocalServer) -> None:
     deadline = monotonic() + _SECONDS_TO_START
     while not server.answers():
-        if not server.runs() or monotonic() > deadline:
+        has_ended = not server.runs()
+        if has_ended or monotonic() > deadline:
+            why = _last_words() if has_ended else f"it did not answer within {_SECONDS_TO_START:.0f} s"
             server.stop()
             discovery_file().unlink()
-            raise _did_not_start()
+            raise _did_not_start(why)
         sleep(_POLL_SECONDS)
 
 
@@ -222,10 +224,14 @@ def _log_file() -> Path:
     return discovery_file().with_name("connect.log")
 
 
-def _did_not_start() -> SparkUnreachable:
+def _last_words() -> str:
     lines = [line for line in _log_file().read_text(errors="replace").splitlines() if line.strip()]
+    return lines[-1] if lines else "its log is empty"
+
+
+def _did_not_start(why: str) -> SparkUnreachable:
     return SparkUnreachable(
-        f"Spark's local Connect server did not start: {lines[-1] if lines else 'its log is empty'}",
+        f"Spark's local Connect server did not start: {why}",
         where=str(_log_file()),
         fix="Read its log, or unset ASSETFLOW_SPARK_REMOTE to use a classic session",
     )
