@@ -139,7 +139,7 @@ def _tell(record: BackfillRecord, *, json: bool) -> None:
         return
     each = record.backfill
     below = " and what lies below it" if each.down else ""
-    show(text(f"backfill {each.number} of {each.uri}{below}: {record.state}, {_progress(record)}"))
+    show(text(f"backfill {each.number} of {record.name}{below}: {record.state}, {_progress(record)}"))
     if record.state == "running":
         show(text(f"assetflow backfill show {each.number} shows how far it is"))
     if record.state in ("failed", "stopped"):
@@ -158,7 +158,7 @@ def _cells(record: BackfillRecord, now: datetime) -> list[Text]:
     each = record.backfill
     return [
         Text(str(each.number)),
-        text(each.uri + ("+" if each.down else "")),
+        text(record.name + ("+" if each.down else "")),
         Text(record.state, _STYLES.get(record.state, "")),
         *(Text(str(number)) for number in (each.done, each.failed, each.removed, record.total)),
         time_cell(each.made, now),

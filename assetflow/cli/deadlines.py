@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import cyclopts
@@ -35,16 +36,17 @@ def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: AsJson = Fa
     with Reader.open() as reader:
         number = None if consumer is None else find_consumer(reader, consumer).consumer.id
         found = reader.deadlines.missed(consumer=number, limit=limit)
+        names = reader.assets.names({uri for each in found for uri in each.missing})
         empty = empty_message(reader, "No deadline was missed.")
     if json:
         print_json(found)
         return
     now = datetime.now(UTC)
     made = table(*_COLUMNS, right=("#", "queued"))
-    show(rows(made, (_cells(each, now) for each in found), empty=empty))
+    show(rows(made, (_cells(each, names, now) for each in found), empty=empty))
 
 
-def _cells(each: MissedDeadlineRecord, now: datetime) -> list[Text]:
+def _cells(each: MissedDeadlineRecord, names: Mapping[str, str], now: datetime) -> list[Text]:
     return [
         Text(str(each.number)),
         text(each.consumer_name),
@@ -53,5 +55,5 @@ def _cells(each: MissedDeadlineRecord, now: datetime) -> list[Text]:
         time_cell(each.at, now),
         Text(each.then),
         Text(str(each.queued)),
-        text(some(each.missing) if each.missing else ""),
+        text(some([names[uri] for uri in each.missing])),
     ]

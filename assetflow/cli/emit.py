@@ -183,13 +183,13 @@ def _outcome_lines(emitted: Emitted) -> list[str]:
     key = "" if event.partition_key is None else f", partition {event.partition_key}"
     if emitted.via == "prefect":
         return [
-            f"{event.uri}{key}: event {event.id} is recorded in Prefect; the evaluator decides what runs",
+            f"{event.asset.name}{key}: event {event.id} is recorded in Prefect; the evaluator decides what runs",
             "  which flows take it, and which refuse it and why: "
             f"`assetflow explain --event {event.id}` beside the evaluator",
         ]
     if not emitted.new:
-        return [f"{event.uri}{key}: event {event.id} was recorded before; nothing changes"]
-    lines = [f"{event.uri}{key}: event {event.id} is recorded"]
+        return [f"{event.asset.name}{key}: event {event.id} was recorded before; nothing changes"]
+    lines = [f"{event.asset.name}{key}: event {event.id} is recorded"]
     for consumer, decision in emitted.decisions:
         target = "" if decision.target_key is None else f" for the partition {decision.target_key}"
         lines.append(f"  {consumer} runs{target}: decision {decision.id}")
@@ -215,8 +215,9 @@ def observe(asset: str, version: str, /, *, key: str | None = None, json: AsJson
     """
     with places(partition_key="--key"):
         key = None if key is None else key_by_hand(key)
+    source = asset_at_hand(asset)
     seen = observation(
-        asset_at_hand(asset),
+        source,
         {key: check_data_version(version, where="VERSION")},
         id=uuid4(),
         occurred=datetime.now(UTC),
@@ -231,7 +232,7 @@ def observe(asset: str, version: str, /, *, key: str | None = None, json: AsJson
         told = {"uri": item.uri, "partition_key": key, "data_version": version, "via": recorded.via, "event": number}
         print_json(told)
     else:
-        place = f"{item.uri}{'' if key is None else f', partition {key}'}"
+        place = f"{source.name}{'' if key is None else f', partition {key}'}"
         show(*(text(line) for line in _lines(place, number, recorded)))
 
 

@@ -105,8 +105,9 @@ def _of_consumer(
 
 
 def _with_run_now(explanation: DecisionExplanation) -> DecisionExplanation:
-    # Import the HTTP client only if the run has not ended.
-    if explanation.facts.run.flow_run_id is None or explanation.facts.run.ended is not None:
+    # Import the HTTP client only if Prefect knows more: the run has not ended, or has failed.
+    run = explanation.facts.run
+    if run.flow_run_id is None or (run.ended is not None and not run.has_failed):
         return explanation
     from assetflow.prefect_io.open_runs import with_run_now
 

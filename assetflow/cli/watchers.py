@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 import cyclopts
@@ -33,13 +34,14 @@ def ls(*, wide: bool = False, json: AsJson = False) -> None:
     """
     with Reader.open() as reader:
         listed = reader.watchers.all()
+        names = reader.assets.names({asset.uri for each in listed for asset in each.assets})
         empty = empty_message(reader, "No watchers yet: deploy a flow that names an asset with watchers=[...].")
     if json:
         print_json(listed)
         return
     now = datetime.now(UTC)
     made = table("watcher", "watches", "asset", "state", "updates", "last", "waiting", right=("updates", "waiting"))
-    cells = (_cells(each, now) for each in listed)
+    cells = (_cells(each, names, now) for each in listed)
     show(rows(made, cells, empty=empty, spare=("updates", "waiting", "last", "watches"), wide=wide), wide=wide)
 
 
@@ -101,13 +103,13 @@ def resume(name: str) -> None:
     show(Text.assemble("resumed ", text(name)))
 
 
-def _cells(record: WatcherRecord, now: datetime) -> tuple[Text | str, ...]:
+def _cells(record: WatcherRecord, names: Mapping[str, str], now: datetime) -> tuple[Text | str, ...]:
     state = record.state
     told = f"{state}: {record.error}" if record.error and state == "failing" else state
     return (
         text(record.name),
         text(record.trigger.describe()),
-        text(", ".join(asset.uri for asset in record.assets)),
+        text(", ".join(names[asset.uri] for asset in record.assets)),
         text(told, "red" if state == "failing" else ""),
         str(record.updates),
         time_cell(record.last_update, now),

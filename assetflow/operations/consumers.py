@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from difflib import get_close_matches
 
 from assetflow.core.values.words import some
-from assetflow.errors import Conflict, UnknownConsumer
+from assetflow.errors import Conflict, UnknownConsumer, UnknownWatcher
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord
@@ -75,8 +76,13 @@ def switch_watcher(at: Installation, name: str, *, paused: bool) -> None:
     """Pause or resume a watcher.
 
     Raises:
-        UnknownWatcher: no deployed asset has a watcher of this name.
+        UnknownWatcher: no deployed asset has a watcher of this name; the error names similar ones.
     """
+    names = [each.name for each in at.ledger.reader.watchers.all()]
+    if name not in names:
+        close = get_close_matches(name, names, n=3, cutoff=0.5)
+        fix = f"Similar names: {', '.join(close)}" if close else "`assetflow watchers ls` lists them"
+        raise UnknownWatcher(f"there is no watcher {name!r}", fix=fix)
     at.ledger.writer.watchers.switch(name, paused=paused, now=at.now())
 
 

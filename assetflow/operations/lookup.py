@@ -79,21 +79,31 @@ def find_consumer(reader: Reader, name: str) -> ConsumerRecord:
 def find_node(reader: Reader, text: str) -> Node:
     """Return the node of the graph that a user names: by its id, an asset by URI or name, or a flow.
 
+    Parameters:
+        text: of a flow, `flow/deployment`, or its name if it has one deployment.
+
     Raises:
-        UnknownAsset: the ledger has nothing of that name; the error names similar assets.
+        UnknownAsset: the ledger has nothing of that name; the error names similar assets and flows.
     """
     node = Node.from_json(text)
     if node is not None:
         return node
     named = reader.consumers.named(text)
-    return Node("flow", named.consumer.name) if named is not None else Node("asset", find_uri(reader, text))
+    if named is not None:
+        return Node("flow", named.consumer.name)
+    flows = [*reader.consumers.names(), *reader.lineage.other_flows(text, limit=_COMPARED)]
+    meant = [each for each in flows if text in (each, each.partition("/")[0])]
+    if len(meant) == 1 and text not in reader.assets.uris_called([text]):
+        return Node("flow", meant[0])
+    return Node("asset", find_uri(reader, text, flows))
 
 
-def find_uri(reader: Reader, text: str) -> str:
+def find_uri(reader: Reader, text: str, flows: Sequence[str] = ()) -> str:
     """Return the URI of the asset that a user names.
 
     Parameters:
         text: its name, its URI, or `asset:` and the URI, for an asset whose URI is the name of another one.
+        flows: the names of flows that the user may have meant.
 
     Raises:
         UnknownAsset: the ledger has no such asset; the error names similar ones.
@@ -106,7 +116,7 @@ def find_uri(reader: Reader, text: str) -> str:
     uri = node.value if node is not None and node.kind == "asset" else Asset(text).uri
     if uri in reader.assets.numbers([uri]):
         return uri
-    close = near_assets(reader, text)
+    close = near_assets(reader, text, flows)
     fix = f"Similar names: {_listed(close)}" if close else "`assetflow assets ls` lists the assets"
     raise UnknownAsset(f"no asset is called {text!r}", fix=fix)
 
@@ -117,8 +127,8 @@ def asset_called(reader: Reader, text: str) -> Asset:
     Raises:
         InvalidAsset: the text is not a name, and cannot be a URI.
     """
-    known = reader.assets.uris_called([text])
-    return Asset.known(known[text], text) if text in known else Asset(text)
+    uri = reader.assets.uris_called([text]).get(text)
+    return Asset(text) if uri is None else Asset.known(uri, reader.assets.names([uri])[uri])
 
 
 def find_event(reader: Reader, event: UUID | int | IdStart) -> UUID:
@@ -168,9 +178,9 @@ def decision_with(reader: Reader, decision: UUID) -> DecisionRecord:
     return record
 
 
-def near_assets(reader: Reader, text: str) -> list[str]:
-    """Return the names and URIs most similar to a text, at most three."""
-    names = reader.assets.known_names()
+def near_assets(reader: Reader, text: str, flows: Sequence[str] = ()) -> list[str]:
+    """Return the names and URIs, and those of some flows, that are most similar to a text, at most three."""
+    names = [*reader.assets.known_names(), *flows]
     if len(names) > _COMPARED:
         # Comparing is slow, so compare only the candidates that share most with the text.
         parts = {text[at : at + 2] for at in range(len(text) - 1)}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID
 
 from assetflow.core.explain import DecisionExplanation, NotStarted, with_run_in_prefect
@@ -23,6 +23,8 @@ from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.prefect_io.logs import EventLog
 from assetflow.prefect_io.names import DEADLINE_LABEL, DECISION_LABEL, KEY_PARAMETER, PREDECESSOR_LABEL, TICK_LABEL
 from assetflow.prefect_io.rest import Json, PrefectApi, patiently, prefect_api
+
+T = TypeVar("T")
 
 PAGE = 200
 
@@ -261,6 +263,8 @@ def _moment(text: object) -> datetime | None:
 PATIENCE = timedelta(seconds=30)
 # Kept short: a user is waiting for the answer.
 SECONDS_TO_ANSWER = 3.0
+# Of the message of a state, so many characters are told.
+MOST_SAID = 300
 # Other scheduled states wait for a time, a concurrency slot or a retry.
 _FOR_A_WORKER = ("Scheduled", "Late")
 
@@ -285,22 +289,36 @@ async def not_started(api: PrefectApi, runs: Collection[UUID], now: datetime) ->
 def with_run_now(
     explanation: DecisionExplanation, now: datetime, prefect: OpenPrefect = prefect_api
 ) -> DecisionExplanation:
-    """Return the explanation with the run's present state in Prefect, if it has not ended and may wait for a worker.
+    """Return the explanation with what Prefect says of its run: that it waits for a worker, or why it failed.
 
     Call it where no event loop runs. If Prefect does not answer at once, the explanation is returned unchanged.
     """
     run = explanation.facts.run
-    if run.flow_run_id is None or run.ended is not None or (run.launched and now - run.launched < PATIENCE):
+    if run.flow_run_id is None or (run.launched and run.ended is None and now - run.launched < PATIENCE):
         return explanation
-    found = asyncio.run(_look_at(run.flow_run_id, now, prefect))
-    return with_run_in_prefect(explanation, found)
+    if run.ended is not None:
+        failed = asyncio.run(_ask(prefect, partial(_why_failed, run.flow_run_id))) if run.has_failed else None
+        return with_run_in_prefect(explanation, None, failed or "")
+    found = asyncio.run(_ask(prefect, partial(not_started, runs=[run.flow_run_id], now=now)))
+    return with_run_in_prefect(explanation, (found or {}).get(run.flow_run_id))
 
 
-async def _look_at(run: UUID, now: datetime, prefect: OpenPrefect) -> NotStarted | None:
+async def _ask(prefect: OpenPrefect, question: Callable[[PrefectApi], Awaitable[T]]) -> T | None:
+    """Return Prefect's answer, or `None` if it does not answer at once."""
     with suppress(AssetflowError, TimeoutError):
         async with asyncio.timeout(SECONDS_TO_ANSWER), prefect() as api:
-            return (await not_started(api, [run], now)).get(run)
+            return await question(api)
     return None
+
+
+async def _why_failed(run: UUID, api: PrefectApi) -> str:
+    """Return the message of a run's state, shortened; "" if it does not say that the run failed."""
+    found = await api.get(f"/flow_runs/{run}")
+    state = _mapping(_mapping(found).get("state"))
+    message = " ".join(str(state.get("message") or "").split())
+    if state.get("type") not in ("FAILED", "CRASHED"):
+        return ""
+    return message if len(message) <= MOST_SAID else f"{message[:MOST_SAID]}…"
 
 
 def _read(run: Json) -> NotStarted | None:

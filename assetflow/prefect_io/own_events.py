@@ -36,7 +36,7 @@ def freshness_changed(told: StateChange) -> dict[str, Any]:
         "id": str(told.id),
         "occurred": change.at.isoformat(),
         "event": FRESHNESS_EVENTS[change.state],
-        "resource": {"prefect.resource.id": change.uri, "prefect.resource.name": change.uri},
+        "resource": {"prefect.resource.id": change.uri, "prefect.resource.name": told.name},
         "related": _related_of(told),
         "payload": {
             "version": 1,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from uuid import UUID
 
-from assetflow.core.explain import DecisionExplanation, source_of
+from assetflow.core.explain import DecisionExplanation, KnownNames, source_of
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import Cause, CauseKind
 from assetflow.core.values.words import asset_path, at, consumer_path, event_path, run_path
@@ -93,7 +93,7 @@ def _markdown(explanation: DecisionExplanation, ui_url: str) -> str:
     parts = [plain_text(_shortened(explanation.words))]
     because = explanation.facts.decision.because
     if explanation.facts.decision.kind in ("eager", "lazy") and because:
-        parts.append(_table_of_causes(because[:SHOWN_EVENTS], ui_url))
+        parts.append(_table_of_causes(because[:SHOWN_EVENTS], explanation.names, ui_url))
         if len(because) > SHOWN_EVENTS:
             parts.append(f"and {len(because) - SHOWN_EVENTS} more")
     if events:
@@ -117,17 +117,17 @@ def _table(events: Sequence[AssetEvent], completed_by: AssetEvent | None, ui_url
     return _in_markdown(heads, [_row(event, completed_by, ui_url, has_keys=has_keys) for event in events])
 
 
-def _table_of_causes(causes: Sequence[Cause], ui_url: str) -> str:
+def _table_of_causes(causes: Sequence[Cause], names: KnownNames, ui_url: str) -> str:
     """Return why an Eager or Lazy flow was asked for the run, a row for each cause."""
     has_keys = any(cause.key is not None for cause in causes)
     heads = ["Because", "Asset", *(["Partition"] if has_keys else [])]
-    return _in_markdown(heads, [_row_of_cause(cause, ui_url, has_keys=has_keys) for cause in causes])
+    return _in_markdown(heads, [_row_of_cause(cause, names, ui_url, has_keys=has_keys) for cause in causes])
 
 
-def _row_of_cause(cause: Cause, ui_url: str, *, has_keys: bool) -> list[str]:
+def _row_of_cause(cause: Cause, names: KnownNames, ui_url: str, *, has_keys: bool) -> list[str]:
     asset_link = f" · [asset]({ui_url}{asset_path(cause.uri)})" if ui_url and cause.uri else ""
     key = [plain_text(cause.key or "")] if has_keys else []
-    return [_CAUSES[cause.kind], plain_text(cause.uri) + asset_link, *key]
+    return [_CAUSES[cause.kind], plain_text(names.name_of(cause.uri)) + asset_link, *key]
 
 
 def _in_markdown(heads: list[str], rows: list[list[str]]) -> str:

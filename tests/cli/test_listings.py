@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow import Eager
+from assetflow import AssetWatcher, Eager
 from assetflow.cli import runs
 from assetflow.core.rules.runs import run_name
 from assetflow.core.values.assets import Asset, AssetAlias
@@ -25,6 +25,7 @@ from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
 from assetflow.ledger.read.freshness import HELD_UP
+from assetflow.watchers import MessageQueueTrigger
 from tests.cli.conftest import Call
 from tests.cli.screen import screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
@@ -219,7 +220,7 @@ def test_missed_deadlines_are_listed_newest_first(ledger: Ledger, call: Call) ->
     assert len(call("deadlines", "ls", "--consumer", "report", "--json").json) == 1
     shown = call("deadlines", "ls", "--limit", "1").out
     assert "audit/shop" in shown
-    assert CUSTOMERS.uri in shown
+    assert shown.split()[-1] == "customers"
 
 
 @pytest.mark.parametrize(
@@ -324,6 +325,54 @@ def test_one_run_and_one_consumer_are_shown(ledger: Ledger, call: Call) -> None:
     consumer = call("consumers", "show", "report").out
     assert "report/shop\nruns on orders\n" in consumer
     assert "it broke" in consumer
+
+
+def test_1_2_an_asset_is_shown_by_its_name_whatever_the_update_carried(ledger: Ledger, call: Call) -> None:
+    flights = Asset("file:///lake/flights.csv", name="flights")
+    nameless = Asset(flights.uri)
+    deploy(ledger, "report/shop", nameless)
+    deploy(ledger, "both/shop", nameless & CUSTOMERS)
+    (carried,) = update(ledger, flights, 1)
+    (plain,) = update(ledger, nameless, 2)
+    for number, made in enumerate((carried, plain), 7):
+        ledger.writer.decisions.launched(made.id, event_id(number), NOON)
+
+    for command in (("events", "ls"), ("runs", "ls"), ("queue", "ls", "both")):
+        assert "flights" in call(*command).out, command
+        assert flights.uri not in call(*command).out, command
+    assert {each["name"] for each in call("events", "ls", "--json").json} == {"flights"}
+    assert call("explain", "--event", str(event_id(2))).out.splitlines()[1].startswith("flights was updated at")
+    for command in (("explain", "report"), ("explain", "both"), ("explain", "--run", str(plain.id))):
+        assert "file:///" not in call(*command).out, command
+    assert call("emit", flights.uri).out.startswith("flights: event")
+    names = {each["id"]: each["flow_run_name"] for each in call("runs", "ls", "--json").json}
+    assert names[str(carried.id)] == run_name(carried.id, None, [flights]), "Prefect has this name"
+    assert names[str(plain.id)] == run_name(plain.id, None, [nameless]), "a run keeps the name that it got in Prefect"
+
+
+def test_lineage_takes_the_name_of_a_flow_and_names_similar_flows(ledger: Ledger, call: Call) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    deploy(ledger, "orders/shop", ORDERS)
+    told = declaration_to_text(FlowDeclaration(produces=(ORDERS,)))
+    ledger.writer.lineage.declare(uuid4(), "ingest/hourly", told, NOON)
+    update(ledger, ORDERS, 1)
+    assert call("lineage", "report").out.startswith("report/shop")
+    assert call("lineage", "ingest").out.startswith("ingest/hourly")
+    assert call("lineage", "orders").out.startswith("orders  updated"), "an asset of this name comes first"
+    assert "Similar names: report/shop" in call("lineage", "reprt").err
+
+
+def test_a_wrong_name_of_a_watcher_is_told_with_similar_ones(ledger: Ledger, call: Call) -> None:
+    queue = MessageQueueTrigger("amqp://mq.internal", queue="orders")
+    deploy(ledger, "report/shop", Asset("s3://shop/orders", watchers=[AssetWatcher("orders-queue", queue)]))
+    assert "Similar names: orders-queue" in call("watchers", "pause", "order-queue").err
+    assert "`assetflow watchers ls` lists them" in call("watchers", "pause", "x").err
+
+
+def test_1_2_of_several_names_the_first_by_the_alphabet_is_shown(ledger: Ledger, call: Call) -> None:
+    for minute, name in enumerate(("b", "a", "c"), 1):
+        update(ledger, Asset("s3://lake/x", name=name), minute)
+    assert {each["name"] for each in call("events", "ls", "--json").json} == {"a"}
 
 
 def test_a_run_that_goes_on_has_the_state_that_prefect_has(

@@ -37,6 +37,10 @@ class Prefect:
     def __init__(self, *rows: dict[str, Any]) -> None:
         self.rows = rows
 
+    async def get(self, path: str) -> Any:
+        assert path == f"/flow_runs/{RUN}"
+        return self.rows[0]
+
     async def post(self, path: str, body: Any) -> Any:
         assert (path, body["flow_runs"]["id"]) == ("/flow_runs/filter", {"any_": [str(RUN)]})
         return list(self.rows)
@@ -72,7 +76,7 @@ async def test_others_do_not_wait_for_a_worker(given: dict[str, Any]) -> None:
     assert await not_started(prefect, [RUN], NOW) == {}
 
 
-def explained(*rows: dict[str, Any], ended: datetime | None = None) -> Any:
+def explained(*rows: dict[str, Any], ended: datetime | None = None, state: str = "Completed") -> Any:
     @asynccontextmanager
     async def opened() -> AsyncGenerator[Any]:
         if not rows:
@@ -80,7 +84,7 @@ def explained(*rows: dict[str, Any], ended: datetime | None = None) -> Any:
         yield Prefect(*rows)
 
     decision = Decision(UUID(int=1), 1, UUID(int=2), None, (), NOW)
-    run = RunFacts(RUN, launched=NOW - timedelta(minutes=5), ended=ended, state="Completed" if ended else "")
+    run = RunFacts(RUN, launched=NOW - timedelta(minutes=5), ended=ended, state=state if ended else "")
     told = explain_decision(DecisionFacts(decision, "report/shop", run), None, KnownNames())
     return with_run_now(told, NOW, opened)
 
@@ -96,3 +100,22 @@ def test_without_an_answer_the_explanation_stays() -> None:
 def test_what_was_found_is_kept_with_the_run() -> None:
     found = explained(row("SCHEDULED", "Late", seconds=60)).facts.run.not_started
     assert found == NotStarted(NOW - timedelta(seconds=60), pool="laptop")
+
+
+def failed(message: str | None, kind: str = "FAILED") -> Any:
+    return explained({"state": {"type": kind, "message": message}}, ended=NOW, state="Failed").run
+
+
+def test_a_run_that_failed_says_why_in_one_short_line() -> None:
+    told = failed("Flow run encountered an exception:\n  ValueError: no orders")
+    assert told.message == "Flow run encountered an exception: ValueError: no orders"
+    assert "which ended Failed at 2026-01-01 12:00:00 UTC: Flow run encountered" in told.words
+    assert len(failed("x" * 1000).message) == 301
+
+
+@pytest.mark.parametrize(
+    "run", [failed(None), failed("it runs again", "RUNNING"), explained(ended=NOW, state="Failed").run]
+)
+def test_without_a_message_nothing_is_said_of_the_reason(run: Any) -> None:
+    assert run.message == ""
+    assert "which ended Failed at 2026-01-01 12:00:00 UTC. `prefect" in run.words

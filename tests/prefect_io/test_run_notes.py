@@ -12,10 +12,11 @@ from prefect.settings import PREFECT_UI_URL, temporary_settings
 
 from assetflow.core.explain import DecisionFacts, KnownNames, RunFacts, explain_decision
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.consumers import Decision
+from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.core.values.keeping import Cause
 from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.values.words import asset_path
 from assetflow.prefect_io.automation_text import plain_text
 from assetflow.prefect_io.run_notes import SHOWN_EVENTS, note_key, run_note
@@ -36,7 +37,8 @@ def note(
 ) -> str:
     decision = Decision(UUID(int=5), 1, UUID(int=6), None, events, NOW)
     facts = DecisionFacts(decision, consumer, RunFacts(RUN, launched=NOW))
-    body = run_note(explain_decision(facts, to_schedule(schedule), KnownNames()), url)
+    scheduled = Consumer(1, consumer, UUID(int=6), ConsumerOptions(to_schedule(schedule)))
+    body = run_note(explain_decision(facts, scheduled, KnownNames()), url)
     assert (body["type"], body["flow_run_id"], body["key"]) == ("markdown", str(RUN), note_key(consumer))
     return body["data"]
 

@@ -120,7 +120,7 @@ def test_the_list_says_how_far_each_condition_is(site: Site, ledger: Ledger) -> 
 
     assert "waiting for 1 asset" in rows()["one/done"]
     ledger.writer.decisions.ended("Completed", NOON, decision_id=decision.id)
-    assert "up to date" in rows()["one/done"]
+    assert "waiting for 1 asset" in rows()["one/done"], "the same as after a run that failed"
     assert "1 of 2 updated" in rows()["all/two"]
     assert "waiting for one of 3 assets" in rows()["any/three"]
     assert "time only" in rows()["hourly/times"]

@@ -16,6 +16,7 @@ from assetflow.core.compare.changes import (
     RunAtOnce,
     options_in_words,
 )
+from assetflow.core.explain.names import names_in
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.keeping import keep_up_to_date
@@ -137,7 +138,8 @@ class _Deploy:
     def runs(self) -> Iterator[RunAtOnce]:
         """Yield the runs that the deploy starts, also those of Eager flows."""
         for each in keep_up_to_date(self._state, self._decisions, self._now):
-            words = causes_in_words(each.because) if each.because else f"with {count(len(each.events), 'update')}"
+            because = causes_in_words(each.because, names_in(self._state))
+            words = because or f"with {count(len(each.events), 'update')}"
             found = self._state.consumers.find(each.consumer)
             yield RunAtOnce("" if found is None else found.name, each.target_key, words)
 

@@ -239,7 +239,7 @@ class _Leaves:
         return None if last is None else events[last - 1]
 
     def _satisfied(self, leaf: Leaf, event: AssetEvent, queued: int) -> ConditionRow:
-        through = "" if leaf.token == Token("uri", event.uri) else f" of {event.uri}"
+        through = "" if leaf.token == Token("uri", event.uri) else f" of {self._names.name_of(event.uri)}"
         key = "" if event.partition_key is None else f" (key {event.partition_key})"
         more = f", {queued - 1} more queued" if queued > 1 else ""
         when = "" if event.recorded is None else f", recorded {at(event.recorded)}"
@@ -265,14 +265,14 @@ class _Leaves:
             return self._new(leaf, "never", words, None)
         until = f"waiting{since(self._waiting_since)}"
         if kind == "alias":
-            linked = self._names.links.get(value, ())
+            linked = sorted(map(self._names.name_of, self._names.links.get(value, ())))
             words = (
-                f"{until} for an update of an asset linked to this alias ({some(sorted(linked))})"
+                f"{until} for an update of an asset linked to this alias ({some(linked)})"
                 if linked
                 else f"{until} for a first update through this alias: no asset is linked to it yet"
             )
         elif kind == "name":
-            words = f"{until} for an update of {self._names.owners[value]}"
+            words = f"{until} for an update of {self._names.name_of(self._names.owners[value])}"
         else:
             words = f"{until} for an update"
         return self._new(leaf, "waiting", words, self._waiting_since)
@@ -287,4 +287,6 @@ class _Leaves:
         queued: int = 0,
     ) -> ConditionRow:
         kind, value = leaf.token
-        return ConditionRow(0, _LEAF_KINDS[kind], value, leaf.label, state, words, moment, event, queued)
+        return ConditionRow(
+            0, _LEAF_KINDS[kind], value, self._names.label_of(leaf), state, words, moment, event, queued
+        )

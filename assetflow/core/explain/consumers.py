@@ -10,13 +10,15 @@ from uuid import UUID
 
 from assetflow.core.explain.conditions import ConditionRow, condition_rows
 from assetflow.core.explain.decisions import DecisionExplanation, explain_decision
+from assetflow.core.explain.events import explain_event
 from assetflow.core.explain.facts import ConsumerFacts, QueuedEvents
 from assetflow.core.explain.partitions import PartitionExplanation, explain_partition
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.waiting import Waiting
 from assetflow.core.rules.waits import Reason
 from assetflow.core.shapes import HIDDEN, called, shape
-from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.consumers import Consumer, Receipt
+from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.schedules import WhilePaused
 from assetflow.core.values.words import SHOWN, at, count, joined, since, some
@@ -132,7 +134,7 @@ def explain_consumer(facts: ConsumerFacts, now: datetime) -> ConsumerExplanation
         partitions=partitions,
         since=facts.since,
         next_time=None if facts.removed is not None else next_time(consumer, now),
-        last=None if facts.last is None else explain_decision(facts.last, schedule, facts.names),
+        last=None if facts.last is None else explain_decision(facts.last, consumer, facts.names),
         until=waiting.until,
         because=[*waiting.waits],
         waits=waiting.waits,
@@ -257,6 +259,9 @@ def _notes(facts: ConsumerFacts, rows: tuple[ConditionRow, ...]) -> list[str]:
         notes.append("Its deployment is paused as well.")
     if consumer.paused and facts.queue_size:
         notes.append("What was queued before it was paused stays queued, and is judged when it is resumed.")
+    decided = None if facts.last is None else facts.last.decision.made
+    later = (each for each in facts.newest if decided is None or (each[0].recorded or decided) > decided)
+    notes += filter(None, (_unheeded(facts, event, receipt) for event, receipt in later))
     notes += [
         f"No asset is named {row.value!r}: that part is never satisfied."
         for row in rows
@@ -270,6 +275,21 @@ def _notes(facts: ConsumerFacts, rows: tuple[ConditionRow, ...]) -> list[str]:
             f"Replay it with `assetflow queue replay {facts.last.decision.id}`."
         )
     return notes
+
+
+def _unheeded(facts: ConsumerFacts, event: AssetEvent, receipt: Receipt | None) -> str:
+    """Return why the newest update of an asset that the consumer waits for does not count; "" if it did (4.10)."""
+    name, since, deployed = facts.consumer.name, facts.since, facts.consumer.deployed
+    what = f"The update of {event.asset.name} at {at(event.occurred)}"
+    if receipt is not None:
+        told = explain_event(event, [receipt], {facts.consumer.id: name}).receipts[0]
+        return "" if told.status in ("queued", "consumed") else f"{what} does not count: {told.words}."
+    recorded = event.recorded
+    if recorded is not None and since is not None and recorded < since:
+        return f"{what} came before {name} was deployed (at {at(since)})."
+    if recorded is not None and deployed is not None and recorded < deployed:
+        return f"{what} came before {name} was deployed with the schedule that names it (at {at(deployed)})."
+    return ""
 
 
 _BY_THE_PRESENT = "This goes by the schedule that it has now. Whether it was paused then is not kept."

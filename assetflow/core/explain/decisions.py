@@ -12,11 +12,13 @@ from uuid import UUID
 from assetflow.core.explain.conditions import EventById
 from assetflow.core.explain.events import EventSummary, summary_of
 from assetflow.core.explain.facts import DecisionFacts, KnownNames, NotStarted, RunFacts, first_prefix, pending_of
+from assetflow.core.explain.later import why_later
 from assetflow.core.explain.run_reads import RunRead
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.time_gates import Reach, in_order
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, shape
-from assetflow.core.values.consumers import Decision
+from assetflow.core.values.conditions import fold_condition, join_gate
+from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.schedules import Schedule
@@ -40,12 +42,14 @@ class RunExplanation:
     attempts: int
     words: str
     """What became of it, in a sentence."""
+    message: TextOrNull = ""
+    """The message of the state in which it failed; null if it did not, or Prefect was not asked."""
 
     @classmethod
     def of(cls, run: RunFacts) -> RunExplanation:
         """Explain what became of a decision's run."""
-        told = run_words(run)
-        return cls(run.flow_run_id, run_status(run), run.state, run.launched, run.ended, run.error, run.attempts, told)
+        told = (run.error, run.attempts, run_words(run), run.message)
+        return cls(run.flow_run_id, run_status(run), run.state, run.launched, run.ended, *told)
 
 
 def _summaries(events: Iterable[AssetEvent]) -> list[EventSummary]:
@@ -76,6 +80,7 @@ class DecisionExplanation:
     reads: Sequence[RunRead]
     """Of an Eager or Lazy consumer: what its run read, at most 100 items, those first that had changed."""
     facts: DecisionFacts = field(metadata=HIDDEN)
+    names: KnownNames = field(metadata=HIDDEN)
 
     @property
     def decision(self) -> Decision:
@@ -93,30 +98,32 @@ def _oldest(decision: Decision, completed_by: AssetEvent | None, most: int) -> l
     return found
 
 
-def explain_decision(facts: DecisionFacts, schedule: Schedule | None, names: KnownNames) -> DecisionExplanation:
+def explain_decision(facts: DecisionFacts, consumer: Consumer | None, names: KnownNames) -> DecisionExplanation:
     """Explain why a decision was made, and what became of it.
 
     Parameters:
-        schedule: the consumer's present schedule; `None` if the consumer is removed.
-        names: the names and links that the schedule needs.
+        consumer: the consumer as it is now; `None` if it is removed.
+        names: the names and links that its schedule needs.
     """
     decision = facts.decision
-    completed = None if schedule is None else completing_event(decision, schedule, names)
-    condition = "" if schedule is None or schedule.condition is None else schedule.condition.describe()
+    completed = None if consumer is None else completing_event(decision, consumer.schedule, names)
+    condition = None if consumer is None else consumer.schedule.condition
+    described = "" if condition is None else fold_condition(condition, names.label_of, join_gate)
     return DecisionExplanation(
         id=decision.id,
         consumer=facts.consumer,
         deployment_id=decision.deployment_id,
         target_key=decision.target_key,
         made=decision.made,
-        words=_words(facts, condition, completed),
-        condition=condition,
+        words=_words(facts, consumer, described, completed, names),
+        condition=described,
         completed_by=completed,
         consumed=facts.consumed,
         events=_oldest(decision, completed, MOST_EVENTS),
         run=RunExplanation.of(facts.run),
         reads=facts.reads,
         facts=facts,
+        names=names,
     )
 
 
@@ -154,10 +161,11 @@ def run_words(run: RunFacts) -> str:
         return f"It created the flow run {run.flow_run_id}{started}. {not_started_words(run.not_started)}"
     if run.ended is None:
         return f"It started the flow run {run.flow_run_id}{started}."
-    ended = f"It started the flow run {run.flow_run_id}{started}, which ended {run.state} at {at(run.ended)}."
+    ended = f"It started the flow run {run.flow_run_id}{started}, which ended {run.state} at {at(run.ended)}"
     if not run.has_failed:
-        return ended
-    return f"{ended} `prefect flow-run retry {run.flow_run_id}` runs it again, with what it was given."
+        return f"{ended}."
+    reason = f": {run.message.rstrip('.')}" if run.message else ""
+    return f"{ended}{reason}. `prefect flow-run retry {run.flow_run_id}` runs it again, with what it was given."
 
 
 def not_started_words(found: NotStarted) -> str:
@@ -172,17 +180,22 @@ def not_started_words(found: NotStarted) -> str:
     )
 
 
-def with_run_in_prefect(told: DecisionExplanation, found: NotStarted | None) -> DecisionExplanation:
+def with_run_in_prefect(
+    told: DecisionExplanation, not_started: NotStarted | None, message: str = ""
+) -> DecisionExplanation:
     """Return the explanation with what Prefect reports about the decision's run.
 
     Parameters:
-        found: `None` if the run has started or Prefect does not know.
+        not_started: `None` if the run has started or Prefect does not know.
+        message: the message of the state in which the run failed.
     """
-    run = replace(told.facts.run, not_started=found)
+    run = replace(told.facts.run, not_started=not_started, message=message)
     return replace(told, facts=replace(told.facts, run=run), run=RunExplanation.of(run))
 
 
-def _words(facts: DecisionFacts, condition: str, completed: AssetEvent | None) -> str:
+def _words(
+    facts: DecisionFacts, consumer: Consumer | None, condition: str, completed: AssetEvent | None, names: KnownNames
+) -> str:
     decision = facts.decision
     key = "" if decision.target_key is None else f" for the partition {decision.target_key}"
     if decision.kind == "backfill":
@@ -191,15 +204,17 @@ def _words(facts: DecisionFacts, condition: str, completed: AssetEvent | None) -
         )
     if decision.because:
         asked = f"{facts.consumer} was asked to run{key} at {at(decision.made)}"
-        return f"{asked}, because {causes_in_words(decision.because)}."
+        return f"{asked}, because {causes_in_words(decision.because, names.name_of)}."
     consumed = count(facts.consumed, "event")
+    if decision.by_deadline:
+        return f"{facts.consumer} runs{key} because its deadline passed at {at(decision.made)}, with {consumed}."
     story = f"{facts.consumer} runs{key} because its condition held at {at(decision.made)}, with {consumed}"
-    if completed is None:
+    if completed is None or consumer is None:
         changed = "its schedule is another one now" if condition else "it has no condition any more"
         return f"{story}. Which of them completed it cannot be said: {changed}."
     story += f". The update of {completed.asset.name}"
     when = "" if completed.recorded is None else f", recorded {at(completed.recorded)}"
     story += f" (event {completed.id}{when}) completed {condition}."
     if completed.recorded is not None and completed.recorded < decision.made:
-        story += " The decision came later: with a later update, a resume, a new schedule, or the end of a run before."
+        story += f" {why_later(decision, consumer, completed, facts.newest, facts.before)}"
     return story

@@ -143,7 +143,7 @@ def explain_event(
         for receipt in receipts
     )
     key = "" if event.partition_key is None else f", partition {event.partition_key}"
-    words = f"{event.uri}{key} was updated at {at(event.occurred)} by {source_of(event.origin)}"
+    words = f"{event.asset.name}{key} was updated at {at(event.occurred)} by {source_of(event.origin)}"
     if event.recorded is not None:
         words += f", and recorded at {at(event.recorded)} as number {event.sequence}"
     return EventExplanation(event, f"{words}.", len(told) if total is None else total, told)

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from assetflow.core.explain.later import DecisionBefore
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.run_reads import RunRead
 from assetflow.core.explain.waiting import Waiting
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.runs import FAILED
-from assetflow.core.values.conditions import Token
-from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.conditions import Leaf, Token
+from assetflow.core.values.consumers import Consumer, Decision, Receipt
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.wire.deployments import RefusedDeployment
 
@@ -27,10 +28,22 @@ class KnownNames:
     Attributes:
         owners: each name with the URI that it belongs to (1.2).
         links: each alias with the URIs that are linked to it (3.2).
+        readable: what people call the asset with a URI (1.2).
     """
 
     owners: Mapping[str, str] = field(default_factory=dict[str, str])
     links: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+    readable: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def name_of(self, uri: str) -> str:
+        """Return what people call the asset with a URI."""
+        return self.readable.get(uri, uri)
+
+    def label_of(self, leaf: Leaf) -> str:
+        """Return what people call the asset or the alias of a leaf."""
+        kind, value = leaf.token
+        uri = self.owners.get(value, "") if kind == "name" else value if kind == "uri" else ""
+        return self.readable.get(uri, leaf.label)
 
     def tokens_of(self, uri: str) -> frozenset[Token]:
         """Return the tokens of a URI: the URI itself, its names and its aliases."""
@@ -90,6 +103,7 @@ class RunFacts:
         attempts: the number of failed attempts to create the run.
         launched, ended: when the run was created and when it ended, UTC; `None` if not yet.
         state: the name of the run's final state; "" if it is not known.
+        message: the message of the state in which the run failed; "" if it did not, or Prefect was not asked.
         not_started: a run that waits for a worker; `None` if it does not wait, or Prefect was not asked.
     """
 
@@ -102,6 +116,7 @@ class RunFacts:
     ended: datetime | None = None
     state: str = ""
     not_started: NotStarted | None = None
+    message: str = ""
 
     @property
     def has_failed(self) -> bool:
@@ -117,6 +132,7 @@ class DecisionFacts:
         consumer: `flow/deployment`.
         total: the number of events that it consumed; `None` if `decision` has all of them.
         reads: what the run of an Eager or Lazy consumer read.
+        before: the decision before, if something waits for its run or counts from it (4.7, 9.11).
     """
 
     decision: Decision
@@ -124,11 +140,18 @@ class DecisionFacts:
     run: RunFacts = field(default_factory=RunFacts)
     total: int | None = None
     reads: Sequence[RunRead] = ()
+    before: DecisionBefore | None = None
 
     @property
     def consumed(self) -> int:
         """The number of events that it consumed."""
         return len(self.decision.events) if self.total is None else self.total
+
+    @property
+    def newest(self) -> datetime | None:
+        """When the newest consumed event was recorded; `None` if not all events were read."""
+        events = self.decision.events
+        return events[-1].recorded if events and len(events) == self.consumed else None
 
 
 @dataclass(frozen=True)
@@ -148,6 +171,7 @@ class ConsumerFacts:
         refused: why its newest declaration cannot be used, so that the one before counts; `None` if it can.
         plan: what an Eager or Lazy consumer would run now; `None` for others.
         updated: the updates that its inputs had after the begin of the last decision's run, the newest first.
+        newest: the newest event of each asset that it waits for, with its receipt; `None` if it has none.
     """
 
     consumer: Consumer
@@ -163,6 +187,7 @@ class ConsumerFacts:
     refused: RefusedDeployment | None = None
     plan: PlannedConsumer | None = None
     updated: Sequence[AssetEvent] = ()
+    newest: Sequence[tuple[AssetEvent, Receipt | None]] = ()
 
     @property
     def queue_size(self) -> int:

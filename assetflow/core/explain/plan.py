@@ -223,8 +223,7 @@ class _Words:
     def _target(self, node: FlowNode, verdict: Verdict) -> PlannedTarget:
         parts = [state := self._verdict(node, verdict)]
         if verdict.because:
-            named = [each._replace(uri=self._name(each.uri)) for each in verdict.because]
-            parts.append(causes_in_words(named))
+            parts.append(causes_in_words(verdict.because, self._name))
         look = self._due(node) if verdict.name == "not_needed" else verdict.at
         looked_at = self._look(verdict) if look is None else at(look)
         tried = self._tried(verdict.target)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 
+from assetflow.core.explain.names import names_in
 from assetflow.core.rules.deadlines import next_deadline
 from assetflow.core.rules.state import State
 from assetflow.core.rules.waits import Reason, TimedQueue, Waits
@@ -23,6 +25,7 @@ class Waiting:
         deadline: the next deadline that the clock looks at; `None` if there is none.
         lacking: the number of updates that `min_events` still asks for.
         opens_for: the time of the timetable for which a resume now opens the schedule; `None` if there is none.
+        name_of: returns the readable name of a URI.
     """
 
     waits: Waits
@@ -30,6 +33,7 @@ class Waiting:
     deadline: datetime | None = None
     lacking: int = 0
     opens_for: datetime | None = None
+    name_of: Callable[[str], str] = field(default=str, compare=False)
 
     @property
     def decides_now(self) -> bool:
@@ -59,7 +63,8 @@ class Waiting:
     def notes(self) -> list[str]:
         """Sentences about the resume, about what expires, and about the next deadline."""
         found = [
-            f"The update {event.id} of {event.uri} expires at {at(moment)}, unless its time gate holds by then."
+            f"The update {event.id} of {self.name_of(event.uri)} expires at {at(moment)}, "
+            "unless its time gate holds by then."
             for event, moment in self.expires[:5]
         ]
         if self.opens_for is not None:
@@ -72,7 +77,7 @@ class Waiting:
     def coming(self) -> list[tuple[datetime, str]]:
         """The instants that are to come if nothing else happens, in order, each with what happens then."""
         found = [(moment, _THEN[reason]) for reason, moment in self.waits.items() if moment and reason in _THEN]
-        found += [(moment, f"An update of {event.uri} expires.") for event, moment in self.expires[:5]]
+        found += [(moment, f"An update of {self.name_of(event.uri)} expires.") for event, moment in self.expires[:5]]
         if self.deadline is not None:
             found.append((self.deadline, "Its deadline."))
         return sorted(found)
@@ -104,4 +109,5 @@ def waiting_of(state: State, consumer: Consumer, target_key: str | None, now: da
     queue = TimedQueue(state, consumer, target_key, now, recorded=True)
     lacking = max(0, (consumer.options.intake.min_events or 0) - len(queue.events))
     opens_for = None if consumer.decides or queue.hours is None or not queue.is_open else queue.hours.opened
-    return Waiting(queue.waits(), tuple(queue.line.expiries()), next_deadline(state, queue), lacking, opens_for)
+    expires = tuple(queue.line.expiries())
+    return Waiting(queue.waits(), expires, next_deadline(state, queue), lacking, opens_for, names_in(state))

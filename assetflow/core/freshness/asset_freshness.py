@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
 
@@ -72,6 +72,7 @@ class StateChange:
         flow_run: the last run of the maker that assetflow started; `None` if there is none.
         posted: when the event was sent to Prefect last, UTC; `None` if it was not.
         stored: when Prefect's log was seen to have it, UTC.
+        names: what people call the assets in it, by URI.
     """
 
     number: int
@@ -81,6 +82,12 @@ class StateChange:
     flow_run: UUID | None = None
     posted: datetime | None = None
     stored: datetime | None = None
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def name(self) -> str:
+        """What people call the asset."""
+        return self.names.get(self.change.uri, self.change.uri)
 
     @property
     def id(self) -> UUID:
@@ -99,12 +106,13 @@ class StateChange:
         return self.change.state == "pass"
 
     def describe(self) -> str:
-        """Return the change in words: "s3://lake/board fails: its data is 2 h old"."""
+        """Return the change in words: "board is too old: its data is 2 h old, and has to be at most 1 h old"."""
         change = self.change
         verb = {"fail": "is too old", "warn": "is getting old"}.get(change.state, "is fresh again")
         age = "it was never made" if change.lag is None else f"its data is {span_in_words(_seconds(change.lag))} old"
-        why = f", because {causes_in_words(change.causes)}" if change.causes and change.state != "pass" else ""
-        return f"{change.uri} {verb}: {age}, and has to be {change.policy.describe()}{why}"
+        causes = causes_in_words(change.causes, lambda uri: self.names.get(uri, uri))
+        why = f", because {causes}" if change.causes and change.state != "pass" else ""
+        return f"{self.name} {verb}: {age}, and has to be {change.policy.describe()}{why}"
 
     def shown(self) -> FreshnessChange:
         """Return the change as the API shows it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal, NamedTuple, cast
@@ -205,7 +205,11 @@ class Cause(NamedTuple):
         return words[self.kind]
 
 
-def causes_in_words(causes: Sequence[Cause]) -> str:
-    """Return the first causes in words, and how many more there are."""
-    words = ", ".join(cause.describe() for cause in causes[:_MOST])
+def causes_in_words(causes: Sequence[Cause], name_of: Callable[[str], str] = str) -> str:
+    """Return the first causes in words, and how many more there are.
+
+    Parameters:
+        name_of: returns the readable name of a URI.
+    """
+    words = ", ".join(cause._replace(uri=name_of(cause.uri)).describe() for cause in causes[:_MOST])
     return words if len(causes) <= _MOST else f"{words}, and {len(causes) - _MOST} more"

@@ -15,6 +15,7 @@ from assetflow.core.shapes import TextOrNull, shape
 from assetflow.ledger.read import Topic
 from assetflow.ledger.records import Activity, AssetRecord, Order, RedactedExtra
 from assetflow.ledger.sql.functions import begins_with, in_values
+from assetflow.ledger.sql.rows import readable_name
 from assetflow.ledger.sql.tables import (
     ALIAS,
     ALIAS_LINK,
@@ -49,12 +50,7 @@ HIDDEN = select(_URI).where(
 """Selects the URIs of the hidden assets."""
 
 
-READABLE_NAME = func.coalesce(
-    select(func.min(ASSET_NAME.c.name))
-    .where(ASSET_NAME.c.uri == ASSET.c.uri, ASSET_NAME.c.name != ASSET.c.uri)
-    .scalar_subquery(),
-    ASSET.c.uri,
-)
+READABLE_NAME = readable_name(ASSET.c.uri)
 
 
 def _as_dag_id(name: Any) -> ColumnElement[str]:
@@ -90,6 +86,7 @@ _ORDER: dict[str, Any] = {
     "updated_at": _UPDATED,
 }
 _NAMES = select(ASSET_NAME.c.uri, ASSET_NAME.c.name)
+_READABLE = select(ASSET.c.uri, READABLE_NAME).where(in_values(ASSET.c.uri, "uris"))
 _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias)
 _TIMES = select(EVENT.c.sequence, EVENT.c.occurred, EVENT.c.recorded).where(in_values(EVENT.c.sequence, "newest"))
 _OWNERS = select(ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "names"))
@@ -263,10 +260,9 @@ class AssetReader(Topic):
         return {row[0]: row[1] for row in self._rows(query, {"uris": uris})}
 
     def names(self, uris: Collection[str]) -> dict[str, str]:
-        """Return what these assets are called, by URI: their name, or else their URI."""
-        query = select(ASSET.c.uri, READABLE_NAME).where(in_values(ASSET.c.uri, "uris"))
-        known = {row[0]: row[1] for row in self._rows(query, {"uris": uris})}
-        return {uri: known.get(uri, uri) for uri in uris}
+        """Return what these assets are called, by URI: their name, or else their URI. Contract 1.2."""
+        with self._connect() as connection:
+            return names_of_assets(connection, uris)
 
     def activity(self) -> Mapping[str, Activity]:
         """Return how often, and when last, each asset that has events was updated, by URI."""
@@ -341,6 +337,12 @@ class AssetReader(Topic):
                     users = found[uri]
                     (users.producers if direction == "produces" else users.readers)[name] = deployment
         return found
+
+
+def names_of_assets(connection: Connection, uris: Collection[str]) -> dict[str, str]:
+    """Return what these assets are called, by URI: their name, or else their URI. Contract 1.2."""
+    known = {row[0]: row[1] for row in connection.execute(_READABLE, {"uris": list(uris)})} if uris else {}
+    return {uri: known.get(uri, uri) for uri in uris}
 
 
 def _conditions(where: AssetFilter) -> list[ColumnElement[bool]]:

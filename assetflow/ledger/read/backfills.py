@@ -19,11 +19,11 @@ from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.read.states import States
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_TARGET
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import BACKFILL_ITEMS, BACKFILLS
+from assetflow.ledger.sql.rows import BACKFILL_ITEMS, BACKFILLS, readable_name
 from assetflow.ledger.sql.tables import CONSUMER, DECISION
 
 _T = BACKFILL_TARGET.c
-_BACKFILLS = select(*BACKFILLS.columns, BACKFILL.c.begun)
+_BACKFILLS = select(*BACKFILLS.columns, readable_name(BACKFILL.c.uri), BACKFILL.c.begun)
 _TARGETS = (
     select(*BACKFILL_ITEMS.columns, CONSUMER.c.name, CONSUMER.c.deployment_id)
     .join(CONSUMER, CONSUMER.c.id == _T.consumer)
@@ -142,10 +142,12 @@ class BackfillRecord:
     """A backfill in the ledger.
 
     Attributes:
+        name: what people call its asset.
         has_begun: all its targets are written, so that it runs.
     """
 
     backfill: Backfill
+    name: str
     has_begun: bool
 
     @property
@@ -296,4 +298,4 @@ class BackfillReader(Topic):
 
     def _backfills(self, query: Any) -> list[BackfillRecord]:
         rows = self._rows(query)
-        return [BackfillRecord(BACKFILLS.read(row), row[-1] is not None) for row in rows]
+        return [BackfillRecord(BACKFILLS.read(row), row[-2], row[-1] is not None) for row in rows]

@@ -139,7 +139,7 @@ class ConsumerOverview:
 
     @property
     def state(self) -> str:
-        """How far its condition is: `1 of 2 updated`, `waiting for one of 3 assets`, `up to date`, `2 keys pending`.
+        """How far its condition is: `1 of 2 updated`, `waiting for one of 3 assets`, `2 keys pending`.
 
         Of an Eager or Lazy consumer what it would run now. Without assets: `time only`.
         """
@@ -155,8 +155,6 @@ class ConsumerOverview:
         )
         if self.updated:
             return f"{self.updated} of {len(schedule.tokens)} updated" if needed else f"{self.updated} updated"
-        if self.last is not None and self.last.run_state == "Completed":
-            return "up to date"
         one_of = "" if needed or len(schedule.tokens) == 1 else "one of "
         return f"waiting for {one_of}{count(len(schedule.tokens), 'asset')}"
 

@@ -20,7 +20,7 @@ from assetflow.ledger.read.queues import EventSample, sample
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, KeyDecisions
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import EVENT_COLUMNS, Rows, event_from_row
+from assetflow.ledger.sql.rows import EVENT_COLUMNS, Rows, event_from_row, readable_name
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, NO_KEY, RECEIPT
 
 _ONE = RECEIPT.alias("one")
@@ -36,6 +36,7 @@ _FIRST_ASSETS = (
         DECISION.c.number,
         _FIRST.c.uri,
         _FIRST.c.asset_name,
+        readable_name(_FIRST.c.uri),
         select(func.count()).select_from(_ONE).where(*_OF_ONE).scalar_subquery(),
         _FIRST.c.sequence.label("sequence"),
     )
@@ -55,7 +56,12 @@ _OTHERS = (
     .subquery()
 )
 _OTHER_ASSETS = select(
-    _OTHERS.c.number, EVENT.c.uri, EVENT.c.asset_name, _OTHERS.c.events, _OTHERS.c.sequence
+    _OTHERS.c.number,
+    EVENT.c.uri,
+    EVENT.c.asset_name,
+    readable_name(EVENT.c.uri),
+    _OTHERS.c.events,
+    _OTHERS.c.sequence,
 ).select_from(_OTHERS.join(EVENT, EVENT.c.sequence == _OTHERS.c.sequence))
 # Sorting a hundred thousand updates by asset takes long, so those of the first asset are not among them.
 _ASSETS = union_all(_FIRST_ASSETS, _OTHER_ASSETS).order_by("sequence")
@@ -63,18 +69,24 @@ _ASSETS = union_all(_FIRST_ASSETS, _OTHER_ASSETS).order_by("sequence")
 
 @dataclass(frozen=True)
 class ConsumedAsset:
-    """An asset of which a decision consumed events, and how many."""
+    """An asset of which a decision consumed events, and how many.
+
+    Attributes:
+        name: the name that its first event gave it: the run is called by it.
+        shown: what people call it (1.2).
+    """
 
     uri: str
     name: str
+    shown: str
     events: int
 
 
 def consumed_assets(connection: Connection, decisions: Collection[int]) -> dict[int, list[ConsumedAsset]]:
     """Return the assets of which decisions consumed events, in the order of their first event, by the numbers."""
     found: defaultdict[int, list[ConsumedAsset]] = defaultdict(list)
-    for number, uri, name, events, _ in connection.execute(_ASSETS, {"decisions": list(decisions)}).all():
-        found[number].append(ConsumedAsset(uri, name, events))
+    for number, *asset, _ in connection.execute(_ASSETS, {"decisions": list(decisions)}).all():
+        found[number].append(ConsumedAsset(*asset))
     return {number: [_without(first, others), *others] for number, (first, *others) in found.items()}
 
 

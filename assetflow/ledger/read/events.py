@@ -11,8 +11,9 @@ from operator import eq, ge, gt, itemgetter, le, lt
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, exists, func, or_, select
+from sqlalchemy import ColumnElement, and_, bindparam, exists, func, or_, select
 
+from assetflow.core.values.consumers import Receipt
 from assetflow.core.values.events import AssetEvent, Pin, Recording, SourceFlowRun
 from assetflow.core.values.words import IdStart
 from assetflow.core.wire.events import origin_from_json
@@ -24,12 +25,15 @@ from assetflow.ledger.sql.rows import (
     EVENT_COLUMNS,
     RECEIPT_COLUMNS,
     RECEIPTS,
+    SHOWN_EVENT,
     Rows,
     event_from_row,
+    readable_name,
     receipt_from_row,
 )
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, DECISION, EVENT, EVENT_ALIAS, LEDGER, RECEIPT, REFUSED
 
+_NAME = readable_name(EVENT.c.uri)
 _FLOW = text_at(EVENT.c.origin, "flow_run", "flow_name")
 _DEPLOYMENT = text_at(EVENT.c.origin, "flow_run", "deployment_name")
 _RUN = text_at(EVENT.c.origin, "flow_run", "name")
@@ -53,7 +57,7 @@ class EventReader(Topic):
 
     def get(self, event_id: UUID) -> AssetEvent | None:
         """Return the event with this id."""
-        return next(map(event_from_row, self._rows(select(*EVENT_COLUMNS).where(EVENT.c.id == event_id))), None)
+        return next(map(event_from_row, self._rows(select(*SHOWN_EVENT).where(EVENT.c.id == event_id))), None)
 
     def beginning(self, start: IdStart, most: int) -> list[UUID]:
         """Return the ids of events that begin so, at most `most`."""
@@ -74,7 +78,7 @@ class EventReader(Topic):
         """
         where = where or EventFilter()
         sequence = _sequence(where)
-        query = _matching(select(*EVENT_COLUMNS), where).order_by(sequence.desc() if newest_first else sequence)
+        query = _matching(select(*SHOWN_EVENT), where).order_by(sequence.desc() if newest_first else sequence)
         return [event_from_row(row) for row in self._rows(query.limit(limit).offset(offset or None))]
 
     def count(self, where: EventFilter | None = None) -> int:
@@ -93,7 +97,7 @@ class EventReader(Topic):
         """
         columns = [_ORDER[name].desc() if descends else _ORDER[name] for name, descends in order]
         last = EVENT.c.sequence.desc() if order and order[0][1] else EVENT.c.sequence
-        page = _matching(select(*EVENT_COLUMNS), where).order_by(*columns, last).limit(limit).offset(offset)
+        page = _matching(select(*SHOWN_EVENT), where).order_by(*columns, last).limit(limit).offset(offset)
         numbers = select(ASSET.c.uri, ASSET.c.id).where(in_values(ASSET.c.uri, "uris"))
         with self._connect() as connection:
             total = connection.execute(_matching(select(func.count()).select_from(EVENT), where)).scalar_one()
@@ -187,9 +191,9 @@ def _conditions_on_names(where: EventFilter) -> list[ColumnElement[bool]]:
         named = and_(func.length(_TASK) == length + 4, func.substr(_TASK, 1, length) == where.task)
         found.append(or_(eq(_TASK, where.task), named))
     if where.name:
-        found.append(or_(*(EVENT.c.asset_name.ilike(f"%{text}%", escape="\\") for text in where.name)))
+        found.append(or_(*(_NAME.ilike(f"%{text}%", escape="\\") for text in where.name)))
     if where.name_prefix:
-        found.append(or_(*(begins_with(EVENT.c.asset_name, text) for text in where.name_prefix)))
+        found.append(or_(*(begins_with(_NAME, text) for text in where.name_prefix)))
     return found
 
 
@@ -198,6 +202,17 @@ _COUNTS = (
     .where(in_values(RECEIPT.c.sequence, "sequences"))
     .group_by(RECEIPT.c.sequence, RECEIPT.c.status)
     .order_by(RECEIPT.c.sequence, RECEIPT.c.status)
+)
+_NEWEST = select(func.max(EVENT.c.sequence)).where(EVENT.c.uri == ASSET.c.uri).correlate(ASSET).scalar_subquery()
+_OF_NEWEST = (
+    select(*SHOWN_EVENT, *RECEIPT_COLUMNS)
+    .select_from(
+        EVENT.outerjoin(
+            RECEIPT, and_(RECEIPT.c.sequence == EVENT.c.sequence, RECEIPT.c.consumer == bindparam("consumer"))
+        ).outerjoin(DECISION, DECISION.c.number == RECEIPT.c.decision)
+    )
+    .where(EVENT.c.sequence.in_(select(_NEWEST).where(in_values(ASSET.c.uri, "uris"))))
+    .order_by(EVENT.c.sequence)
 )
 _OTHER = RECEIPT.alias("other")
 _CONSUMED = (
@@ -253,6 +268,12 @@ class ReceiptReader(Topic):
         query = query.where(EVENT.c.id == event_id).order_by(RECEIPT.c.consumer, RECEIPT.c.target_key)
         rows = self._rows(query.limit(limit).offset(offset or None))
         return [ReceiptRecord(receipt_from_row(row), row[-2], row[-1]) for row in rows]
+
+    def of_newest(self, consumer: int, uris: Collection[str]) -> list[tuple[AssetEvent, Receipt | None]]:
+        """Return the newest event of each of these assets, with its receipt for a consumer, or `None` without one."""
+        rows = self._rows(_OF_NEWEST, {"consumer": consumer, "uris": list(uris)})
+        width = len(SHOWN_EVENT)
+        return [(event_from_row(row), None if row[width] is None else receipt_from_row(row[width:])) for row in rows]
 
     def counts(self, sequences: Collection[int]) -> dict[int, dict[str, int]]:
         """Return how many receipts of each status these events have, by the events' sequences."""

@@ -24,13 +24,17 @@ from assetflow.core.explain import (
     explain_partition,
     explain_then,
 )
+from assetflow.core.explain.later import DecisionBefore
 from assetflow.core.explain.what_if import WhatIf, if_recorded, if_resumed
 from assetflow.core.graph.lineage import Node
 from assetflow.core.rules.runs import Named
 from assetflow.core.rules.state.prefetch import prefetch
-from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.conditions import Token
+from assetflow.core.values.consumers import Consumer, Receipt
 from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.core.values.keeping import Cause
 from assetflow.core.values.schedules import Schedule
+from assetflow.core.values.words import SHOWN
 from assetflow.errors import UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.read.states import States
@@ -106,9 +110,9 @@ def decision_explanation(reader: Reader, record: DecisionRecord, events: int = M
     """
     consumer = reader.consumers.named(record.consumer_name)
     same = consumer is not None and consumer.consumer.id == record.consumer
-    schedule = consumer.consumer.schedule if consumer is not None and same else None
-    names = KnownNames() if schedule is None else names_of(reader, schedule)
-    return explain_decision(decision_facts(reader, record, events), schedule, names)
+    found = consumer.consumer if consumer is not None and same else None
+    names = names_of(reader, None if found is None else found.schedule, record.because)
+    return explain_decision(decision_facts(reader, record, found, events), found, names)
 
 
 def event_explanation(
@@ -161,15 +165,18 @@ def consumer_facts(
         events: of its latest decision, as for `decision_facts`.
     """
     consumer = record.consumer
+    found = reader.decisions.find(consumer=consumer.id, limit=1)
+    names = names_of(reader, consumer.schedule, [cause for each in found for cause in each.because])
     keys, size = reader.queues.size(consumer.id)
     shown: Sequence[str | None] = [None] if size or consumer.is_timed else []
     if consumer.schedule.is_partitioned:
         shown = reader.queues.pending_keys(consumer.id, limit=partitions)
-    last = [decision_facts(reader, each, events) for each in reader.decisions.find(consumer=consumer.id, limit=1)]
+    last = [decision_facts(reader, each, consumer, events) for each in found]
+    queues = [queued_events(reader, consumer, key, now) for key in shown]
     return ConsumerFacts(
         consumer=consumer,
-        names=names_of(reader, consumer.schedule),
-        queues=[queued_events(reader, consumer, key, now) for key in shown],
+        names=names,
+        queues=queues,
         pending_keys=keys,
         queued=size,
         since=record.since,
@@ -178,28 +185,61 @@ def consumer_facts(
         loops=loops,
         removed=record.removed_at,
         refused=reader.refused_deployment(consumer.deployment_id),
+        newest=_newest(reader, consumer, names, queues),
     )
 
 
-def decision_facts(reader: Reader, record: DecisionRecord, events: int = MOST_EVENTS) -> DecisionFacts:
+def _newest(
+    reader: Reader, consumer: Consumer, names: KnownNames, queues: Sequence[QueuedEvents]
+) -> Sequence[tuple[AssetEvent, Receipt | None]]:
+    """Return the newest event of the first assets that a plain consumer waits for, with its receipt."""
+    condition = consumer.schedule.condition
+    if condition is None or consumer.is_partitioned or consumer.paused:
+        return ()
+    queued = {event.uri for queue in queues for event in queue.events}
+    tokens = [leaf.token for leaf in condition.leaves]
+    uris = dict.fromkeys(names.owners.get(token.value, token.value) for token in tokens if token.kind != "alias")
+    waited = [uri for uri in uris if uri not in queued][:SHOWN]
+    return reader.receipts.of_newest(consumer.id, waited) if waited else ()
+
+
+def decision_facts(
+    reader: Reader, record: DecisionRecord, consumer: Consumer | None, events: int = MOST_EVENTS
+) -> DecisionFacts:
     """Read a decision with the events that it consumed and what became of it.
 
     Parameters:
+        consumer: its consumer as it is now; `None` if it is removed.
         events: the number of events to read; of more, the oldest and the first of each asset and key.
     """
     found = reader.decisions.sample_of(record, most=events)
-    run = _run(record, [event.asset for event in found.events])
+    run = _run(record, reader.decisions.consumed_assets([record.number]).get(record.number, ()))
     reads = reader.freshness.reads_of(record.id) if record.kind in ("eager", "lazy", "backfill") else ()
-    return DecisionFacts(record.with_events(found.events), record.consumer_name, run, found.total, reads)
+    before = None if consumer is None else _before(reader, record, consumer)
+    return DecisionFacts(
+        record.with_events(found.events), record.consumer_name, run, found.total, reads=reads, before=before
+    )
 
 
-def names_of(reader: Reader, schedule: Schedule) -> KnownNames:
-    """Read the names and links of a schedule."""
-    tokens = schedule.judging_tokens
+def _before(reader: Reader, record: DecisionRecord, consumer: Consumer) -> DecisionBefore | None:
+    """Return the decision before another one, if the consumer waits for its run or counts from it."""
+    if not consumer.coalesces and consumer.cooldown is None:
+        return None
+    found = reader.decisions.find(consumer=consumer.id, target_key=record.target_key, before=record.number, limit=1)
+    return DecisionBefore(found[0].made, found[0].ended) if found else None
+
+
+def names_of(reader: Reader, schedule: Schedule | None, causes: Iterable[Cause] = ()) -> KnownNames:
+    """Read the names and links of a schedule, and the names of the assets of causes."""
+    tokens = frozenset[Token]() if schedule is None else schedule.judging_tokens
     aliases = {token.value for token in tokens if token.kind == "alias"}
     names = {token.value: reader.assets.owner_of(token.value) for token in tokens if token.kind == "name"}
     owners = {name: uri for name, uri in names.items() if uri is not None}
-    return KnownNames(owners, _links(reader, aliases) if aliases else {})
+    links = _links(reader, aliases) if aliases else {}
+    uris = {token.value for token in tokens if token.kind == "uri"}.union(
+        owners.values(), *links.values(), (cause.uri for cause in causes)
+    )
+    return KnownNames(owners, links, reader.assets.names(uris))
 
 
 def queued_events(reader: Reader, consumer: Consumer, target_key: str | None, now: datetime) -> QueuedEvents:
@@ -251,12 +291,12 @@ def past_explanation(
     last, following = _decision(reader, consumer.id, past.last), _decision(reader, consumer.id, past.next)
     facts = ConsumerFacts(
         consumer=consumer,
-        names=names_of(reader, consumer.schedule),
+        names=names_of(reader, consumer.schedule, () if last is None else last.because),
         queues=list(queues.values())[:PARTITIONS],
         pending_keys=len(queues),
         queued=sum(queue.count for queue in queues.values()),
         since=record.since,
-        last=None if last is None else decision_facts(reader, last),
+        last=None if last is None else decision_facts(reader, last, consumer),
         running=past.running,
         updated=_updated(reader, consumer, None if last is None else last.made, moment),
         removed=record.removed_at if record.removed_at is not None and record.removed_at <= moment else None,

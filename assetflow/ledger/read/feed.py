@@ -14,8 +14,8 @@ from assetflow.ledger.read.consumers import missed_after
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row, events_of
 from assetflow.ledger.records import DecisionRecord, MissedDeadlineRecord
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
-from assetflow.ledger.sql.tables import ASSET, ASSET_NAME, DECISION, EVENT, EVENT_ALIAS, LEDGER, MISSED_DEADLINE
+from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row, readable_name
+from assetflow.ledger.sql.tables import ASSET, DECISION, EVENT, EVENT_ALIAS, LEDGER, MISSED_DEADLINE
 
 _FIRST = (
     select(EVENT_ALIAS.c.alias, func.min(EVENT_ALIAS.c.sequence))
@@ -83,11 +83,9 @@ class FeedReader(Topic):
 
 
 def _assets(connection: Connection, after: int, limit: int) -> list[tuple[int, Asset]]:
-    # The name that the asset was given; without one, it is called by its URI.
-    name = select(func.min(ASSET_NAME.c.name)).where(ASSET_NAME.c.uri == ASSET.c.uri, ASSET_NAME.c.name != ASSET.c.uri)
-    query = select(ASSET.c.id, ASSET.c.uri, name.scalar_subquery(), ASSET.c.group, ASSET.c.extra)
+    query = select(ASSET.c.id, ASSET.c.uri, readable_name(ASSET.c.uri), ASSET.c.group, ASSET.c.extra)
     rows = connection.execute(query.where(ASSET.c.id > after).order_by(ASSET.c.id).limit(limit)).all()
-    return [(number, Asset.known(uri, name or uri, group, extra)) for number, uri, name, group, extra in rows]
+    return [(number, Asset.known(uri, name, group, extra)) for number, uri, name, group, extra in rows]
 
 
 def _events(connection: Connection, after: int, limit: int) -> list[tuple[AssetEvent, list[AssetAlias]]]:

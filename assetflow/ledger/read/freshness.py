@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, bindparam, exists, func, or_, select
+from sqlalchemy import Connection, Select, and_, bindparam, exists, func, or_, select
 
+from assetflow.core.explain.names import names_in
 from assetflow.core.explain.plan import PlannedConsumer, explain_plan
 from assetflow.core.explain.run_reads import RunRead, run_reads
 from assetflow.core.explain.status import (
@@ -25,11 +26,11 @@ from assetflow.core.explain.status import (
 from assetflow.core.freshness.asset_freshness import AssetFreshness, StateChange, Unjudged
 from assetflow.core.freshness.reads import all_keys, missing_items
 from assetflow.core.freshness.records import Run
-from assetflow.core.rules.state import State
 from assetflow.core.shapes import shape
 from assetflow.core.wire.events import origin_from_json
 from assetflow.ledger.lease import evaluators
 from assetflow.ledger.read import Topic, given, newest_first
+from assetflow.ledger.read.assets import names_of_assets
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import States
 from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION, KEPT_RUN, POLICY, POLICY_CHANGE
@@ -139,12 +140,12 @@ class FreshnessReader(Topic):
             now: the time from which "12 min ago" counts, UTC.
         """
         with self._states.open() as state:
-            return StatusExplainer(state.freshness, _names_of(state), now, self._unjudged()).of(uri, key)
+            return StatusExplainer(state.freshness, names_in(state), now, self._unjudged()).of(uri, key)
 
     def statuses(self, uris: Collection[str] | None, now: datetime) -> list[Status]:
         """Return the status of these assets, in order; of all that Eager and Lazy flows need, by URI, for `None`."""
         with self._states.open(assets=uris) as state:
-            explainer = StatusExplainer(state.freshness, _names_of(state), now, self._unjudged())
+            explainer = StatusExplainer(state.freshness, names_in(state), now, self._unjudged())
             return [explainer.of(uri) for uri in (sorted(state.freshness.graph.compared()) if uris is None else uris)]
 
     def _unjudged(self) -> Unjudged | None:
@@ -164,7 +165,7 @@ class FreshnessReader(Topic):
     def explained(self, uri: str, key: str | None, now: datetime) -> AssetExplanation:
         """Return the status of an item, what was read for it beside what is there now, and its data path."""
         with self._states.open() as state:
-            return explain_asset(state.freshness, _names_of(state), uri, key, now, self._unjudged())
+            return explain_asset(state.freshness, names_in(state), uri, key, now, self._unjudged())
 
     def plan(self, now: datetime, consumer: int | None = None, key: str | None = None) -> list[PlannedConsumer]:
         """Return what would be done with the Eager and Lazy consumers, by name, and what holds them back.
@@ -175,23 +176,23 @@ class FreshnessReader(Topic):
             key: only this target key, of the consumers that have it.
         """
         with self._states.open() as state:
-            return explain_plan(state.freshness, _names_of(state), now, None if consumer is None else [consumer], key)
+            return explain_plan(state.freshness, names_in(state), now, None if consumer is None else [consumer], key)
 
     def plans(self, now: datetime, consumers: Collection[int]) -> list[PlannedConsumer]:
         """Return what would be done with some Eager consumers, by name; other consumers are left out."""
         with self._states.open() as state:
-            return explain_plan(state.freshness, _names_of(state), now, consumers)
+            return explain_plan(state.freshness, names_in(state), now, consumers)
 
     def data_path(self, uri: str) -> list[DataStep]:
         """Return the path from an asset to the source that its data time follows from (8.12)."""
         with self._states.open() as state:
-            return data_path(state.freshness, _names_of(state), uri)
+            return data_path(state.freshness, names_in(state), uri)
 
     def readers(self, uri: str, now: datetime) -> list[PlannedConsumer]:
         """Return what would be done with the Eager and Lazy consumers that read an asset, by name, at most 20."""
         with self._states.open() as state:
             readers = (node.id for node in state.freshness.graph.readers(uri) if node.keeping is not None)
-            return explain_plan(state.freshness, _names_of(state), now, list(islice(readers, MOST_READERS)))
+            return explain_plan(state.freshness, names_in(state), now, list(islice(readers, MOST_READERS)))
 
     def inputs_of(self, consumer: int) -> list[str]:
         """Return the URIs that the flow of a consumer reads, at most 20."""
@@ -207,7 +208,7 @@ class FreshnessReader(Topic):
         before = None if run.predecessor is None else self._run(run.predecessor)
         with self._states.open() as state:
             node = state.freshness.graph.find(run.target.consumer)
-            return [] if node is None else run_reads(state.freshness, _names_of(state), node, run, before)
+            return [] if node is None else run_reads(state.freshness, names_in(state), node, run, before)
 
     def _run(self, number: UUID) -> Run | None:
         return next(iter(map(KEPT_RUNS.read, self._rows(_RUNS, {"run": number}))), None)
@@ -236,11 +237,6 @@ class FreshnessReader(Topic):
         query = _VERSIONS if key is None else _VERSIONS.where(_V.partition_key == key)
         place = {"uri": uri, "last": LAST if before is None else before - 1}
         return [_version(row) for row in self._rows(query.limit(limit), place)]
-
-
-def _names_of(state: State) -> Callable[[str], str]:
-    """Return the function that returns the readable name of a URI; without one, the URI."""
-    return lambda uri: min((name for name in state.names.names_of(uri) if name != uri), default=uri)
 
 
 def _version(row: Sequence[Any]) -> AssetVersion:
@@ -299,7 +295,8 @@ class PolicyReader(Topic):
     def changes(self, *, uri: str | None = None, before: int | None = None, limit: int = 100) -> list[StateChange]:
         """Return changes of states, newest first. To page on, give the number of the last one as `before`."""
         query = CHANGES.where(*given((POLICY_CHANGE.c.uri, uri)))
-        return list(map(change_of, self._rows(newest_first(query, POLICY_CHANGE.c.number, before, limit))))
+        with self._connect() as connection:
+            return changes_of(connection, newest_first(query, POLICY_CHANGE.c.number, before, limit))
 
 
 def _freshness(row: Sequence[Any], unjudged: Unjudged | None) -> AssetFreshness:
@@ -307,10 +304,13 @@ def _freshness(row: Sequence[Any], unjudged: Unjudged | None) -> AssetFreshness:
     return AssetFreshness.of(uri, record, record.chain[-1][0] if record.chain else None, unjudged)
 
 
-def change_of(row: Sequence[Any]) -> StateChange:
-    """Return the change of a state in a row of `CHANGES`."""
-    number, *change, posted, stored, maker, deployment_id, flow_run = row
-    return StateChange(number, POLICY_CHANGES.read(change), maker, deployment_id, flow_run, posted, stored)
+def changes_of(connection: Connection, query: Select[Any]) -> list[StateChange]:
+    """Return the changes of states that a query for `CHANGES` finds."""
+    rows = connection.execute(query).all()
+    read = [(row, POLICY_CHANGES.read(row[1:])) for row in rows]
+    uris = {uri for _, each in read for uri in (each.uri, *(cause.uri for cause in each.causes))}
+    names = names_of_assets(connection, uris)
+    return [StateChange(row[0], each, *row[-3:], posted=row[-5], stored=row[-4], names=names) for row, each in read]
 
 
 def read_unjudged(connection: Connection) -> Unjudged | None:

@@ -27,7 +27,7 @@ from assetflow.ledger.read import Topic
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row
+from assetflow.ledger.sql.rows import QUEUED, SHOWN_EVENT, event_from_row
 from assetflow.ledger.sql.tables import DECISION, EVENT, RECEIPT
 
 # Of a queue, so many events are read; of the decisions that followed, so many are looked through for its events.
@@ -74,7 +74,7 @@ _BEFORE = and_(
     EVENT.c.recorded <= bindparam("moment"),
 )
 _EVENTS = (
-    select(*EVENT_COLUMNS, RECEIPT.c.target_key)
+    select(*SHOWN_EVENT, RECEIPT.c.target_key)
     .join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence)
     .order_by(RECEIPT.c.sequence)
     .limit(MOST)

@@ -20,13 +20,13 @@ from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read import Topic, given
 from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.sql.functions import in_values
-from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row
+from assetflow.ledger.sql.rows import QUEUED, SHOWN_EVENT, event_from_row
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, NO_KEY, PENDING, RECEIPT
 
 AssetKey = tuple[str, str | None]
 
-_EVENTS = select(*EVENT_COLUMNS).order_by(EVENT.c.sequence)
-_OF_RECEIPTS = select(*EVENT_COLUMNS).join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence).order_by(RECEIPT.c.sequence)
+_EVENTS = select(*SHOWN_EVENT).order_by(EVENT.c.sequence)
+_OF_RECEIPTS = select(*SHOWN_EVENT).join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence).order_by(RECEIPT.c.sequence)
 # Sorting takes longest: updates without a key of an asset that is known are left out before.
 _FIRST = (
     select(EVENT.c.uri, EVENT.c.partition_key, func.min(EVENT.c.sequence))
@@ -83,7 +83,7 @@ def _firsts(
 # Behind all sequences.
 LAST = 1 << 62
 _QUEUED = (
-    select(*EVENT_COLUMNS, RECEIPT.c.consumer, CONSUMER.c.name, RECEIPT.c.target_key)
+    select(*SHOWN_EVENT, RECEIPT.c.consumer, CONSUMER.c.name, RECEIPT.c.target_key)
     .join(RECEIPT, RECEIPT.c.sequence == EVENT.c.sequence)
     .join(CONSUMER, CONSUMER.c.id == RECEIPT.c.consumer)
     .where(RECEIPT.c.status == QUEUED)

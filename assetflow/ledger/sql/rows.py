@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
-from sqlalchemy import Column, ColumnElement, Table, literal_column
+from sqlalchemy import Column, ColumnElement, Table, func, literal_column, select
 
 from assetflow.core.freshness.records import (
     Backfill,
@@ -41,6 +41,7 @@ from assetflow.ledger.sql.freshness_tables import (
     TARGET,
 )
 from assetflow.ledger.sql.tables import (
+    ASSET_NAME,
     CONSUMER,
     CONSUMER_CLOCK,
     DECISION,
@@ -94,6 +95,16 @@ EVENT_COLUMNS = (
     EVENT.c.data_version,
     EVENT.c.inputs,
 )
+
+
+def readable_name(uri: ColumnElement[str]) -> ColumnElement[str]:
+    """Return what people call the asset with this URI: the first of its names, or else its URI. Contract 1.2."""
+    named = select(func.min(ASSET_NAME.c.name)).where(ASSET_NAME.c.uri == uri, ASSET_NAME.c.name != uri)
+    return func.coalesce(named.scalar_subquery(), uri)
+
+
+SHOWN_EVENT = tuple(readable_name(EVENT.c.uri) if each is EVENT.c.asset_name else each for each in EVENT_COLUMNS)
+"""The columns of an event for people: its asset has the name by which everybody calls it."""
 STORED_EVENT = (
     EVENT.c.sequence,
     EVENT.c.id,

@@ -15,7 +15,7 @@ from assetflow.core.rules import clock
 from assetflow.core.values.consumers import Decision
 from assetflow.ledger.fold.source import due_queues, next_due
 from assetflow.ledger.read.consumers import MISSED, missed_from_row
-from assetflow.ledger.read.freshness import CHANGES, change_of
+from assetflow.ledger.read.freshness import CHANGES, changes_of
 from assetflow.ledger.records import MissedDeadlineRecord
 from assetflow.ledger.sql.freshness_tables import POLICY_CHANGE
 from assetflow.ledger.sql.functions import in_values
@@ -105,7 +105,7 @@ class FreshnessWriter(Operations):
     def to_tell(self, limit: int) -> list[StateChange]:
         """Return the changes of states that Prefect's log was not seen to have, oldest first."""
         with self._store.reads() as connection:
-            return list(map(change_of, connection.execute(_TO_TELL.limit(limit))))
+            return changes_of(connection, _TO_TELL.limit(limit))
 
     def posted(self, numbers: Collection[int], now: datetime) -> None:
         """Store that the events of these changes are sent to Prefect now."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import reduce
 from typing import Any
@@ -26,6 +28,7 @@ from assetflow.core.explain import (
     explain_partition,
 )
 from assetflow.core.explain.facts import pending_of
+from assetflow.core.explain.later import DecisionBefore
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.shapes import as_json
@@ -35,6 +38,7 @@ from assetflow.core.values.consumers import Consumer, Decision, Receipt, Receipt
 from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun, SourceTaskRun
 from assetflow.core.values.schedule_values import AssetOrTimeSchedule, PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.timing import Intake
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 A, B, C = (Asset(f"s3://lake/{name}", name=name) for name in "abc")
@@ -62,7 +66,11 @@ def event(asset: Asset, number: int, key: str | None = None, **fields: Any) -> A
 
 
 def consumer(schedule: object, **fields: Any) -> Consumer:
-    options = ConsumerOptions(to_schedule(schedule), fields.pop("while_paused", "drop"), fields.pop("coalesce", False))
+    intake = Intake(
+        **{name: fields.pop(name) for name in ("debounce", "max_wait", "min_events", "cooldown") if name in fields}
+    )
+    given = fields.pop("while_paused", "drop"), fields.pop("coalesce", False)
+    options = ConsumerOptions(to_schedule(schedule), *given, intake=intake)
     return Consumer(1, "flow/one", UUID(int=1), options, **fields)
 
 
@@ -249,7 +257,7 @@ def test_a_consumer_that_waits_says_what_it_still_needs(schedule: object, needed
 def test_a_decision_names_the_event_that_completed_it() -> None:
     a, again, b, later = event(A, 1), event(A, 2), event(B, 3), event(B, 4)
 
-    told = explain_decision(DecisionFacts(made(a, again, b, later), "flow/one"), to_schedule(A & B), KnownNames())
+    told = explain_decision(DecisionFacts(made(a, again, b, later), "flow/one"), consumer(A & B), KnownNames())
 
     assert told.completed_by == b
     assert "a AND b" in told.words
@@ -261,7 +269,7 @@ def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it()
     b = event(B, 9)
     facts_ = DecisionFacts(made(*many, b), "flow/one", total=100_000)
 
-    told = explain_decision(facts_, to_schedule(A & B), KnownNames())
+    told = explain_decision(facts_, consumer(A & B), KnownNames())
 
     assert told.oldest_events(3) == [*many[:2], b]
     assert told.oldest_events(6) == [*many, b]
@@ -270,12 +278,87 @@ def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it()
 
 
 def test_a_decision_of_a_schedule_that_changed_names_none() -> None:
-    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), to_schedule(B), KnownNames())
+    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), consumer(B), KnownNames())
     gone = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), None, KnownNames())
 
     assert told.completed_by is None
     assert "its schedule is another one now" in told.words
     assert "no condition any more" in gone.words
+
+
+HOUR = timedelta(hours=1)
+AT_ONE = NOW + HOUR
+BEFORE = DecisionBefore(NOW, AT_ONE)
+
+
+@pytest.mark.parametrize(
+    ("of", "updates", "change", "before", "words"),
+    [
+        ({"deployed": AT_ONE}, (1,), {}, None, "The decision came with the deploy at 2026-01-01 13:00:00 UTC."),
+        ({}, (1,), {}, None, "when it became active: it was paused or held until then."),
+        ({"deployed": NOW}, (1,), {}, None, "it was paused or held until then."),
+        ({"deployed": AT_ONE + HOUR}, (1,), {}, None, "What the decision waited for after that is not kept."),
+        ({}, (1, 60), {}, None, "What the decision waited for after that is not kept."),
+        ({"coalesce": True}, (1,), {}, BEFORE, "when the run of the decision of 2026-01-01 12:00:00 UTC had ended"),
+        ({"coalesce": True}, (1,), {}, BEFORE._replace(ended=None), "had ended (coalesce)."),
+        ({"coalesce": True}, (1,), {}, BEFORE._replace(ended=NOW), "it was paused or held until then."),
+        ({"cooldown": HOUR}, (1,), {}, BEFORE, "at the end of its cooldown after the decision of 2026-01-01 12:00:00"),
+        ({"debounce": timedelta(minutes=50)}, (1, 10), {}, None, "no more updates had come for a while (debounce)."),
+        (
+            {"debounce": timedelta(minutes=20), "max_wait": timedelta(minutes=59)},
+            (1, 59),
+            {},
+            None,
+            "after the longest wait for more updates (max_wait).",
+        ),
+        ({"min_events": 2}, (1, 60), {}, None, "with the last of 2 updates (min_events)."),
+        ({}, (1,), {"opening": AT_ONE}, None, "The decision came when its schedule opened."),
+    ],
+)
+def test_a_late_decision_says_what_it_came_with(
+    of: dict[str, Any], updates: Sequence[int], change: dict[str, Any], before: DecisionBefore | None, words: str
+) -> None:
+    decision = replace(made(*(event(A, number) for number in updates)), **change)
+    told = explain_decision(DecisionFacts(decision, "flow/one", before=before), consumer(A, **of), KnownNames())
+    assert words in told.words
+    assert told.words.count("The decision came") + told.words.count("is not kept") == 1
+
+
+def test_of_a_decision_whose_events_were_not_all_read_no_pause_is_guessed() -> None:
+    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", total=2), consumer(A), KnownNames())
+    assert told.words.endswith("is not kept.")
+
+
+def test_a_decision_by_a_deadline_says_so() -> None:
+    late = replace(made(event(A, 1)), by_deadline=True)
+    told = explain_decision(DecisionFacts(late, "flow/one"), consumer(A & B), KnownNames())
+    assert told.words == "flow/one runs because its deadline passed at 2026-01-01 13:00:00 UTC, with 1 event."
+
+
+@pytest.mark.parametrize(
+    ("receipt", "words"),
+    [
+        (None, "The update of b at 2026-01-01 11:59:00 UTC came before flow/one was deployed (at 2026-01-01 12:00"),
+        (Receipt(1, B.uri, 1, "dropped"), "does not count: dropped: flow/one was paused, and takes nothing"),
+        (Receipt(1, B.uri, 1, "consumed"), None),
+    ],
+)
+def test_an_update_that_does_not_count_says_why(receipt: Receipt | None, words: str | None) -> None:
+    notes = explain_consumer(facts(A & B, event(A, 1), newest=[(event(B, -1), receipt)]), NOW).notes
+    assert [words in note for note in notes if words is not None] == ([] if words is None else [True])
+
+
+def test_of_updates_before_the_last_decision_nothing_is_said() -> None:
+    last = DecisionFacts(made(event(A, 1)), "flow/one")
+    assert explain_consumer(facts(A & B, newest=[(event(B, -1), None)], last=last), NOW).notes == []
+
+
+def test_an_update_from_before_the_schedule_named_its_asset_says_so() -> None:
+    found = facts(A & B, event(A, 1), newest=[(event(B, 2), None)])
+    deployed = replace(found, consumer=replace(found.consumer, deployed=AT_ONE))
+    assert explain_consumer(found, NOW).notes == []
+    (note,) = explain_consumer(deployed, NOW).notes
+    assert note.endswith("deployed with the schedule that names it (at 2026-01-01 13:00:00 UTC).")
 
 
 @pytest.mark.parametrize(
@@ -284,12 +367,21 @@ def test_a_decision_of_a_schedule_that_changed_names_none() -> None:
         (RunFacts(), "waiting", "not started yet"),
         (RunFacts(attempts=2, error="503"), "waiting", "2 attempts failed, the last with: 503"),
         (RunFacts(UUID(int=3), launched=NOW), "launched", "started the flow run"),
-        (RunFacts(UUID(int=3), launched=NOW, ended=NOW, state="Failed"), "ended", "ended Failed"),
+        (
+            RunFacts(UUID(int=3), launched=NOW, ended=NOW, state="Failed"),
+            "ended",
+            "12:00:00 UTC. `prefect flow-run retry",
+        ),
+        (
+            RunFacts(UUID(int=3), launched=NOW, ended=NOW, state="Failed", message="ValueError: no."),
+            "ended",
+            "ended Failed at 2026-01-01 12:00:00 UTC: ValueError: no. `prefect flow-run retry",
+        ),
         (RunFacts(undeliverable=True, error="gone", ended=NOW), "undeliverable", "has no run: gone"),
     ],
 )
 def test_what_became_of_a_decision(run: RunFacts, status: str, words: str) -> None:
-    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", run), to_schedule(A), KnownNames())
+    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", run), consumer(A), KnownNames())
 
     assert words in told.run.words
     assert as_json(told)["run"]["status"] == status  # type: ignore[index]

@@ -98,11 +98,11 @@ def test_the_assets_of_decisions_are_told_in_the_order_of_their_first_event(ledg
 
     assert found == {
         number[together.id]: [
-            ConsumedAsset(B.uri, B.name, 3),
-            ConsumedAsset(A.uri, A.name, 2),
-            ConsumedAsset(C.uri, C.name, 1),
+            ConsumedAsset(B.uri, B.name, "later", 3),
+            ConsumedAsset(A.uri, A.name, A.name, 2),
+            ConsumedAsset(C.uri, C.name, C.name, 1),
         ],
-        number[alone.id]: [ConsumedAsset(C.uri, C.name, 1)],
+        number[alone.id]: [ConsumedAsset(C.uri, C.name, C.name, 1)],
     }
 
 
