@@ -100,7 +100,7 @@ class NaiveFreshness(NaivePolicies):
             if kind == "code" or uri not in flow["reads"]:
                 return True
             return not flow["by_key"] or any(
-                self.starts(flow, each) for each in self.read(uri, flow["mappers"][uri], key)
+                self.starts(flow, each) for each in self.read(cast(str, uri), flow["mappers"][uri], key)
             )
 
         return {cause: place for cause, place in self.causes(flow, key).items() if does(*cause)}
