@@ -17,6 +17,7 @@ from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.values.timing import Deadline
 from assetflow.errors import UnknownAsset, UnknownEvent
 from assetflow.ledger import Ledger
+from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.tracing import newest_traces, trace_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
@@ -33,7 +34,9 @@ def tree(ledger: Ledger, what: object, now: object = NOW) -> list[str]:
     return told(trace_of(ledger.reader, str(what), now))  # pyright: ignore[reportArgumentType]
 
 
-def ran(ledger: Ledger, decision: Decision, minute: int, *assets: Asset, state: str = "Completed") -> UUID:
+def ran(
+    ledger: Ledger, decision: Decision | DecisionRecord, minute: int, *assets: Asset, state: str = "Completed"
+) -> UUID:
     """The run of a decision takes so many minutes from noon on, and updates assets in its last."""
     run, end = uuid4(), NOON + timedelta(minutes=minute)
     ledger.writer.decisions.launched(decision.id, run, decision.made)
