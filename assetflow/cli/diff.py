@@ -13,8 +13,7 @@ from rich.text import Text
 
 from assetflow.cli.output import Hanging, print_json, show
 from assetflow.cli.values import Age, AsJson, this_user
-from assetflow.core.compare import CURSOR, ShownDiff, Stage, stages_of
-from assetflow.core.shapes import as_json
+from assetflow.core.compare import ShownDiff, Stage, stages_of
 from assetflow.core.values.words import shown
 from assetflow.errors import InvalidCall
 from assetflow.ledger.ledger import Ledger
@@ -103,8 +102,10 @@ def diff(
 
 def _keep(shown: ShownDiff) -> None:
     """Keep a comparison for the page, and say where that is."""
+    from assetflow.stack.diffing import keep
+
     with Ledger.open() as ledger:
-        ledger.writer.set_cursor(CURSOR, as_json(shown))
+        keep(ledger, shown)
     sys.stderr.write(f"The page {get_settings().ui_url.rstrip('/')}/diff shows it.\n")
 
 

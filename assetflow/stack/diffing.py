@@ -7,13 +7,15 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from assetflow.core.compare import Change, Comparison, DeployedFlow
+from assetflow.core.compare import CURSOR, Change, Comparison, DeployedFlow, ShownDiff
+from assetflow.core.shapes import as_json
 from assetflow.core.values.words import at
 from assetflow.core.wire.declarations import declaration_from_text
 from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import InvalidCall, InvalidProject
 from assetflow.evaluator.consumers.registry import left_behind
 from assetflow.evaluator.process.prune import CURSOR as PRUNED
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.stack.flow_files import load
 from assetflow.stack.planning import Plan
@@ -105,3 +107,8 @@ def _renamed(deployed: Sequence[DeployedFlow], plan: Plan, now: datetime) -> dic
     old = [replace(Deployed.of(each.name, declaration_from_text(each.text), before), **same) for each in gone]
     left = left_behind([*new.values(), *old])
     return {new[each.text].name: each.name for each in gone if each.name in left}
+
+
+def keep(ledger: Ledger, shown: ShownDiff) -> None:
+    """Keep a comparison in the ledger, for the page that shows the last one."""
+    ledger.writer.set_cursor(CURSOR, as_json(shown))

@@ -70,9 +70,12 @@ WRITES = {
         "POST /backfills/{number}/stop",
         "POST /consumers/switch",
         "POST /consumers/{flow}/{deployment}/remove",
+        "POST /consumers/{flow}/{deployment}/retry",
         "POST /consumers/{flow}/{deployment}/run",
         "POST /consumers/{flow}/{deployment}/switch",
         "POST /decisions/{decision_id}/replay",
+        "POST /runs/{flow_run}/again",
+        "POST /runs/{flow_run}/retry",
     },
 }
 

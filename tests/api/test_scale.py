@@ -20,7 +20,7 @@ LISTS = {
     "/api/v1/events": 1,
     "/api/v1/consumers": 5,
     "/api/v1/decisions": 1,
-    "/api/v1/lineage?focus=s3://lake/1&depth=2": 16,
+    "/api/v1/lineage?focus=s3://lake/1&depth=2": 18,
     "/api/v2/assets?limit=100": 7,
     "/api/v2/assets/events?limit=100": 4,
     "/api/v2/assets/aliases": 3,

@@ -337,7 +337,7 @@ def test_1_2_an_asset_is_shown_by_its_name_whatever_the_update_carried(ledger: L
     for number, made in enumerate((carried, plain), 7):
         ledger.writer.decisions.launched(made.id, event_id(number), NOON)
 
-    for command in (("events", "ls"), ("runs", "ls"), ("queue", "ls", "both")):
+    for command in (("events", "ls"), ("runs", "ls", "--running"), ("queue", "ls", "both")):
         assert "flights" in call(*command).out, command
         assert flights.uri not in call(*command).out, command
     assert {each["name"] for each in call("events", "ls", "--json").json} == {"flights"}
@@ -356,9 +356,9 @@ def test_lineage_takes_the_name_of_a_flow_and_names_similar_flows(ledger: Ledger
     told = declaration_to_text(FlowDeclaration(produces=(ORDERS,)))
     ledger.writer.lineage.declare(uuid4(), "ingest/hourly", told, NOON)
     update(ledger, ORDERS, 1)
-    assert call("lineage", "report").out.startswith("report/shop")
-    assert call("lineage", "ingest").out.startswith("ingest/hourly")
-    assert call("lineage", "orders").out.startswith("orders  updated"), "an asset of this name comes first"
+    assert call("lineage", "report").out.startswith("● report/shop")
+    assert "ingest/hourly" in call("lineage", "ingest").out.splitlines()[0]
+    assert "orders  updated" in call("lineage", "orders").out.splitlines()[0], "an asset of this name comes first"
     assert "Similar names: report/shop" in call("lineage", "reprt").err
 
 

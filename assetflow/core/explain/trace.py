@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 from uuid import UUID
 
 from assetflow.core.explain.events import maker_of
 from assetflow.core.rules.runs import FAILED
-from assetflow.core.shapes import TextOrNull, shape
+from assetflow.core.shapes import TextOrNull, called, shape
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.spans import rounded_in_words
 from assetflow.core.values.words import at, count, some
@@ -42,7 +42,7 @@ class TracedRun:
     id: UUID
     """The id of its decision; of a run that no decision asked for, its own."""
     flow: str
-    key: str | None
+    key: str | None = field(metadata=called("target_key"))
     kind: str
     """`asset`, `time`, `backfill`, `eager` or `lazy`; of a run that no decision asked for `time` or `hand`, or `task`
     until its end is known."""

@@ -37,7 +37,7 @@ class EndedRun:
     started_by: StartedBy
     """`decision`: assetflow started it for updates, an Eager or Lazy flow, or a backfill. `time`: a timetable, or a
     schedule of Prefect. `hand`: anything else."""
-    decision: UUID | None
+    decision: UUID | None = field(metadata=called("decision_id"))
     """The decision that it belongs to."""
     asked: datetime
     """When it was created, or due if a timetable made it."""

@@ -187,7 +187,7 @@ def test_8_16_a_plan_says_what_holds_each_target_back(ledger: Ledger) -> None:
     made = record(ledger, A)
     assert words(ledger)[0] == "It runs, since 2026-01-01 12:00:00 UTC."
     run(ledger, made, outcome="failed")
-    assert words(ledger)[0] == f"Its last run failed: {B.uri} was never made."
+    assert words(ledger)[0] == f"Failed on this data: {B.uri} was never made."
     assert words(ledger, minute=5)[0] == f"It would run now: {B.uri} was never made."
     ledger.writer.consumers.switch(consumer.id, paused=True, now=NOW)
     assert words(ledger)[0] == f"It is paused: {B.uri} was never made."
@@ -216,7 +216,7 @@ def test_8_16_a_plan_of_very_many_keys_shows_some_and_counts_all(ledger: Ledger)
 
     assert made.targets[0].verdict == "in_progress"
     assert len(made.targets) == MOST_TARGETS
-    assert made.words == f"Of {len(keys)} keys: 1 running and {len(keys) - 1} waived."
+    assert made.words == f"Of {len(keys)} keys: 1 running and {len(keys) - 1} skipped by catchup."
 
 
 def test_8_2_versions_with_the_run_that_made_each(ledger: Ledger) -> None:
