@@ -147,7 +147,7 @@ def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int,
             text(states.get(each.flow_run_id) or each.status.capitalize(), "cyan"),
             text(each.consumer_name),
             text(each.target_key or ""),
-            text(some([asset.name for asset in consumed.get(each.number, ())]) or each.kind),
+            text(some([asset.shown for asset in consumed.get(each.number, ())]) or each.kind),
             time_cell(each.launched, now),
             id_cell(each.flow_run_id, wide=wide),
         ]

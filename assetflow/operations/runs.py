@@ -61,7 +61,7 @@ def _reasons(reader: Reader, found: Sequence[EndedRun]) -> Mapping[UUID | None, 
     decisions = reader.decisions.with_ids(run.decision for run in found if run.decision is not None)
     consumed = reader.decisions.consumed_assets([each.number for each in decisions])
     return {
-        each.id: some([asset.name for asset in consumed.get(each.number, ())])
+        each.id: some([asset.shown for asset in consumed.get(each.number, ())])
         or causes_in_words(each.because)
         or each.kind
         for each in decisions

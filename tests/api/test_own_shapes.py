@@ -25,6 +25,7 @@ from assetflow.ledger import Holder, Ledger
 from assetflow.watchers import MessageQueueTrigger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, kept
 
 ORDERS_PATH = quote(ORDERS.uri, safe="")
@@ -92,6 +93,9 @@ def busy(ledger: Ledger) -> Ledger:
         ledger.writer.events.refuse({"x": minute}, "no URI", "2.2", "api", None, NOON)
     ledger.writer.clock.run(NOON + timedelta(hours=3), NOON + timedelta(hours=3))
     refused = RefusedDeployment.of(event_id(5), "bad/nightly", InvalidSchedule("it makes nothing", rule="8.1"), "")
+    report = ledger.reader.consumers.named("report/nightly")
+    assert report is not None
+    ledger.writer.ended_runs.add([ended(report.consumer.deployment_id, minute) for minute in (1, 2)], NOON)
     ledger.writer.set_cursor(CURSOR, [refused.to_row()])
     ledger.writer.lease.acquire(Holder.this_process(event_id(1)))
     return ledger
@@ -115,6 +119,7 @@ def calls(ledger: Ledger) -> dict[str, tuple[str, object]]:
         "get_asset": "asset?asset=orders",
         "get_graph": "graph?focus=orders",
         "get_ledger": "ledger",
+        "get_needs": "needs",
         "get_lineage": "lineage?focus=orders",
         "get_owner": "names/orders",
         "get_status": f"assets/{quote(CORE.uri, safe='')}/status",
@@ -128,7 +133,6 @@ def calls(ledger: Ledger) -> dict[str, tuple[str, object]]:
         "list_freshness_changes": "freshness/changes",
         "get_trace": "trace/orders",
         "list_ended_runs": "runs",
-        "list_needs": "needs",
         "list_missed_deadlines": "deadlines/missed",
         "list_partitions": "assets/hourly/partitions",
         "list_pending": "consumers/daily/nightly/partitions",

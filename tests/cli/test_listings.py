@@ -345,7 +345,7 @@ def test_1_2_an_asset_is_shown_by_its_name_whatever_the_update_carried(ledger: L
     for command in (("explain", "report"), ("explain", "both"), ("explain", "--run", str(plain.id))):
         assert "file:///" not in call(*command).out, command
     assert call("emit", flights.uri).out.startswith("flights: event")
-    names = {each["id"]: each["flow_run_name"] for each in call("runs", "ls", "--json").json}
+    names = {each["id"]: each["flow_run_name"] for each in call("runs", "ls", "--running", "--json").json}
     assert names[str(carried.id)] == run_name(carried.id, None, [flights]), "Prefect has this name"
     assert names[str(plain.id)] == run_name(plain.id, None, [nameless]), "a run keeps the name that it got in Prefect"
 

@@ -22,16 +22,16 @@ def list_ended_runs(
     since: Annotated[Moment | None, Query(description="Ended at this time or later.")] = None,
     until: Annotated[Moment | None, Query(description="Ended before this time.")] = None,
     flow: Annotated[Text | None, Query(description="Of this flow and deployment: `flow/deployment`.")] = None,
-    key: Annotated[Text | None, Query(description="For this partition key.")] = None,
+    target_key: Annotated[Text | None, Query(description="For this target key.")] = None,
 ) -> Page[ListedRun]:
     """List the runs of consumers and makers that have ended, newest first, whoever started them (4.8)."""
-    of = {"failed": failed, "since": since, "until": until, "flow": flow, "target_key": key}
+    of = {"failed": failed, "since": since, "until": until, "flow": flow, "target_key": target_key}
     found = list_runs(reader, **of, before=page.number, limit=page.limit)  # type: ignore[arg-type]
     return page.after(found, lambda each: each.number)
 
 
 @router.get("/needs", responses=answers())
-def list_needs(backend: TheBackend) -> list[Need]:
+def get_needs(backend: TheBackend) -> list[Need]:
     """List what needs a person: what failed and was not made good, and what does not work (4.9).
 
     What keeps everything waiting comes first, then that for which most flows wait further down.
