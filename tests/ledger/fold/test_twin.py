@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from assetflow.core.explain.names import names_in
 from assetflow.core.partitions import DayWindow, IdentityMapper, RollupMapper, StartOfDayMapper, StartOfHourMapper
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import evaluate_consumer, record_and_pass
@@ -282,8 +283,9 @@ class Twins:
         """Check that the ledger holds what the model holds."""
         reader = self.ledger.reader
         stored = reader.events.find()
+        shown = names_in(self.model)
         assert [(e.sequence, e.id, e.asset.name, e.partition_key, e.aliases) for e in stored] == [
-            (e.sequence, e.id, e.asset.name, e.partition_key, e.aliases) for e in self.model.recorded
+            (e.sequence, e.id, shown(e.uri), e.partition_key, e.aliases) for e in self.model.recorded
         ]
         receipts = {
             (r.receipt.event, r.receipt.consumer, r.receipt.target_key): r.receipt
