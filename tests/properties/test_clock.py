@@ -143,7 +143,7 @@ def test_looking_at_random_moments_changes_nothing(scenario: Json, data: st.Data
     assert without_steps(looked, answer_of(looked)) == without_steps(scenario, answer_of(scenario))
 
 
-@settings(MANY, max_examples=40)
+@settings(MANY, max_examples=25)
 @given(scenarios(), st.data())
 def test_looking_where_a_wait_ends_changes_nothing_for_what_comes_at_that_instant(
     scenario: Json, data: st.DataObject
