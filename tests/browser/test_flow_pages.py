@@ -80,7 +80,7 @@ def test_the_condition_pops_up_and_goes_by_keyboard(shown: Shown) -> None:
 
 
 def test_filters_of_the_activity(shown: Shown) -> None:
-    page = shown.drawn("/activity")
+    page = shown.drawn("/activity?show=all")
     page.get_by_label("What is shown").select_option("Decisions")
     expect(page.locator(".happened").get_by_text("update", exact=True)).to_have_count(0)
     page.get_by_label("Asset, by name or URI").fill("customers")

@@ -102,6 +102,7 @@ def test_events_on_both_assets_start_the_consumer_and_its_run_says_why(page: Pag
 
     create_event(page, customers, "{}")
     page.get_by_role("link", name="Activity", exact=True).first.click()
+    page.get_by_role("link", name="List", exact=True).click()
     entry = page.get_by_role("listitem").filter(has_text=f"{name} runs")
     expect(entry.get_by_text(HANDED_OVER)).to_be_visible()
     entry.get_by_role("link", name="why").click()
@@ -127,7 +128,7 @@ def test_what_happens_appears_by_itself(page: Page, here: ServedInstallation) ->
     uri = here.uri("orders")
     here.deploy("live", Asset(uri))
     here.wait_for_consumers()
-    page.goto("/activity")
+    page.goto("/activity?show=all")
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
     here.update(uri)
     expect(page.get_by_role("listitem").filter(has_text=f"consumer-{here.mark}/live runs")).to_be_visible()

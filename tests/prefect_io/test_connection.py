@@ -50,18 +50,27 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_the_environment_is_read_as_prefect_reads_it(home: Path) -> None:
-    assert read(home, PREFECT_API_URL=URL) == f"('{URL}', {{}}) True"
-    keys = {"PREFECT_API_KEY": "pnu_1", "PREFECT_API_AUTH_STRING": "ann:secret"}
-    assert read(home, prefect_api_url=URL, **keys) == f"('{URL}', {{'Authorization': 'Basic YW5uOnNlY3JldA=='}}) True"
+@pytest.mark.parametrize(
+    ("environment", "headers"),
+    [
+        ({"PREFECT_API_URL": URL}, "{}"),
+        (
+            {"prefect_api_url": URL, "PREFECT_API_KEY": "pnu_1", "PREFECT_API_AUTH_STRING": "ann:secret"},
+            "{'Authorization': 'Basic YW5uOnNlY3JldA=='}",
+        ),
+    ],
+)
+def test_the_environment_is_read_as_prefect_reads_it(home: Path, environment: dict[str, str], headers: str) -> None:
+    assert read(home, **environment) == f"('{URL}', {headers}) True"
 
 
-def test_the_active_profile_is_read_as_prefect_reads_it(home: Path) -> None:
+@pytest.mark.parametrize(
+    ("environment", "url"), [({}, URL), ({"PREFECT_API_URL": "http://there:4200/api"}, "http://there:4200/api")]
+)
+def test_the_active_profile_is_read_as_prefect_reads_it(home: Path, environment: dict[str, str], url: str) -> None:
     (home / "prefect" / "profiles.toml").write_text(PROFILES)
     headers = "{'X-Team': 'data', 'Authorization': 'Bearer pnu_profile'}"
-    assert read(home) == f"('{URL}', {headers}) True"
-    there = "http://there:4200/api"
-    assert read(home, PREFECT_API_URL=there) == f"('{there}', {headers}) True"
+    assert read(home, **environment) == f"('{url}', {headers}) True"
 
 
 @pytest.mark.parametrize(

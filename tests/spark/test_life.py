@@ -24,7 +24,7 @@ def test_errors_stops_and_the_end_of_spark(child: Callable[..., Any], tmp_path: 
         found = child("life_child.py", str(tmp_path), ASSETFLOW_SPARK_REMOTE=remote, ASSETFLOW_SPARK_MASTER="local[1]")
     finally:
         stop_recorded_server()
-    place = f"{Path(__file__).with_name('life_child.py')}:36"
+    place = f"{Path(__file__).with_name('life_child.py')}:35"
     assert f"ZeroDivisionError: integer division or modulo by zero ({place})" in found["udf"]
     assert "Failed to find the data source: delta" in found["delta"]
     assert "SparkRuntimeException: [USER_RAISED_EXCEPTION] no" in found["sql"]

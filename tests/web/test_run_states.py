@@ -58,7 +58,7 @@ def test_lists_show_the_states_that_prefect_has(make_site: MakeSite, ledger: Led
         assert asks == f"/run-states?runs={run}"
     assert "launched" in site.page("/consumers").rows[1].lower()
     answer = site.get(f"/run-states?runs={run}").text
-    assert f'id="state-{run}" hx-swap-oob="true"' in answer
+    assert f'hx-swap-oob="innerHTML:.state-{run}"' in answer
     assert "Late" in answer
     # What Prefect has said is shown by the next page too, so that nothing flickers.
     assert "Late" in site.page("/consumers").rows[1]

@@ -33,7 +33,7 @@ def test_a_tree_follows_its_runs_until_they_have_ended(site: Site, ledger: Ledge
     (decision,) = update(ledger, ORDERS, 1)
     ledger.writer.decisions.launched(decision.id, RUN, NOON)
     page = site.get("/activity/orders").text
-    assert f'id="state-{RUN}"' in page
+    assert f'class="state-{RUN}"' in page
     assert f"/run-states?runs={RUN}" in page
     assert "every 10s" in page
     ledger.writer.decisions.ended("Failed", NOON + timedelta(minutes=5), flow_run_id=RUN)
