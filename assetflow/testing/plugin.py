@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from assetflow.testing.harness import Harness
+    from assetflow.testing.environment import Harness
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +26,7 @@ def assetflow_prefect_server() -> Generator[None]:
 @pytest.fixture
 def h(assetflow_prefect_server: None) -> Generator[Harness]:  # noqa: ARG001
     """Return a harness with an empty ledger; what the test deployed is deleted at its end."""
-    from assetflow.testing.harness import harness
+    from assetflow.testing.environment import harness
 
     with harness(use_running_server=True) as made:
         yield made

@@ -32,6 +32,14 @@ def test_the_report_follows(h, number):
 """
 
 
+def test_a_project_that_does_not_use_the_fixture_imports_nothing_of_ours() -> None:
+    seen = (
+        "import sys, assetflow.testing.plugin; print({'prefect', 'sqlalchemy', 'assetflow.ledger'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 @pytest.mark.long
 @pytest.mark.prefect
 def test_a_project_without_a_conftest(tmp_path: Path) -> None:
