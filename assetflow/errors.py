@@ -278,6 +278,12 @@ class PrefectUnreachable(AssetflowError, ConnectionError):
     is_busy: bool = False
 
 
+class PrefectUnset(PrefectUnreachable):
+    """The settings have no address of a Prefect server, or a text that is no address. Nothing was sent."""
+
+    code = "prefect-unset"
+
+
 class PrefectUnauthorized(PrefectUnreachable):
     """Prefect's API does not accept the key or the password. The same request succeeds when they are right."""
 

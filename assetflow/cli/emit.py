@@ -20,7 +20,7 @@ from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.posted_events import event_by_hand, key_by_hand, observation
 from assetflow.core.values.versions import check_data_version
 from assetflow.core.values.words import shown
-from assetflow.errors import InvalidEvent, PrefectRefused, PrefectUnreachable, RecordingFailed, places
+from assetflow.errors import InvalidEvent, PrefectRefused, PrefectUnreachable, PrefectUnset, RecordingFailed, places
 from assetflow.operations.recording import RecordedUpdates, asset_at_hand, record_at_hand
 from assetflow.operations.what_if import Effects, effects_of, meant
 
@@ -153,6 +153,8 @@ def read_extra(given: str) -> object:
 def _record(event: AssetEvent) -> Emitted:
     try:
         recorded = record_at_hand(Recording(event.id, (event,)))
+    except PrefectUnset:
+        raise
     except (PrefectUnreachable, PrefectRefused) as error:
         raise RecordingFailed(
             f"the update of {event.uri} may not be recorded: {error}",

@@ -16,7 +16,7 @@ from rich.text import Text
 
 from assetflow.core.values.redaction import without_passwords
 from assetflow.core.values.words import shown
-from assetflow.errors import AssetflowError, InvalidCall, LedgerMissing, StackFailed
+from assetflow.errors import AssetflowError, InvalidCall, LedgerMissing, PrefectUnset, StackFailed
 
 REFUSED = 2
 BUG = 70
@@ -28,7 +28,7 @@ def refused(error: AssetflowError) -> int:
     """Print what happened, where and what to do, and return the exit status."""
     lines = [Text.assemble(("error", "bold red"), f" [{error.code}] ", _printable(error.message))]
     fix = error.fix
-    if isinstance(error, LedgerMissing) and (place := _stack_here()):
+    if isinstance(error, (LedgerMissing, PrefectUnset)) and (place := _stack_here()):
         fix = f"To use the stack of `assetflow dev`: . {shlex.quote(str(place))}"
     if isinstance(error, StackFailed):
         lines += [Text(f"    {_printable(line)}", "dim") for line in error.output]

@@ -21,7 +21,14 @@ from typing import Any, Self, TypeVar
 import httpx
 
 from assetflow.core.values.redaction import without_passwords
-from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable, Unsendable
+from assetflow.errors import (
+    PrefectNotFound,
+    PrefectRefused,
+    PrefectUnauthorized,
+    PrefectUnreachable,
+    PrefectUnset,
+    Unsendable,
+)
 from assetflow.patience import AskAgain, Attempts
 from assetflow.prefect_io.answers import id_of, no_answer, read_answer
 from assetflow.prefect_io.connection import Connection, read_connection
@@ -146,16 +153,16 @@ def check_address() -> None:
     """Check that the settings have the address of a Prefect server.
 
     Raises:
-        PrefectUnreachable: no address is set, or it is not an address.
+        PrefectUnset: no address is set, or it is not an address.
     """
     address = read_connection().url
     if not address:
-        raise PrefectUnreachable(
+        raise PrefectUnset(
             "there is no Prefect server to talk to: PREFECT_API_URL is not set",
             fix="Start one (`prefect server start`) and set PREFECT_API_URL, or use `assetflow dev`, which does both",
         )
     if not address.startswith(("http://", "https://")):
-        raise PrefectUnreachable(
+        raise PrefectUnset(
             f"PREFECT_API_URL is not an address: {address.rpartition('@')[2]!r}",
             fix="Write http://127.0.0.1:4200/api, or https://…",
         )
@@ -163,7 +170,7 @@ def check_address() -> None:
         httpx.URL(address)
     except httpx.InvalidURL:
         # Do not chain the error: its text may show a part of a password.
-        raise PrefectUnreachable("PREFECT_API_URL cannot be read as an address", fix=_ENCODE) from None
+        raise PrefectUnset("PREFECT_API_URL cannot be read as an address", fix=_ENCODE) from None
 
 
 async def patiently(ask: Callable[[], Awaitable[Answer]], *, within: float = math.inf) -> Answer:
@@ -366,7 +373,7 @@ def _own_server() -> str:
         with patient, silent:
             return str(get_client(sync_client=True).api_url)
     except ValueError as error:
-        raise PrefectUnreachable("no Prefect server is set", fix=name_one) from error
+        raise PrefectUnset("no Prefect server is set", fix=name_one) from error
     except (RuntimeError, httpx.HTTPError) as error:
         raise PrefectUnreachable(
             "no Prefect server is set, and the temporary one that Prefect starts does not answer: "

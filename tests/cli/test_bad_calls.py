@@ -102,8 +102,9 @@ def test_without_a_ledger_the_error_says_how_to_get_one(call: Call, home: Path) 
     ]
 
 
+@pytest.mark.parametrize("command", ["events ls", "emit s3://shop/orders"])
 def test_beside_a_stack_the_error_says_how_to_use_it(
-    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     stack = tmp_path / "a shop" / ".assetflow" / "dev"
     (stack / "deep").mkdir(parents=True)
@@ -111,7 +112,7 @@ def test_beside_a_stack_the_error_says_how_to_use_it(
     monkeypatch.chdir(stack / "deep")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("ASSETFLOW_HOME")
-    answer = call("events", "ls")
+    answer = call(*command.split())
     assert answer.err.splitlines()[-1] == f"  do:    To use the stack of `assetflow dev`: . '{stack / 'env'}'"
 
 
