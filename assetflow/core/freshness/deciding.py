@@ -183,7 +183,7 @@ def _next_of_backfills(freshness: FreshnessState, now: datetime) -> Iterator[Dec
 
 def _pulls(freshness: FreshnessState, agenda: Agenda, now: datetime, until: datetime) -> Mapping[int, Pull]:
     """Return the consumers that policies pull, looking only at policies that something happened to or that are due."""
-    readers = (node.id for uri in agenda.assets for node in freshness.graph.readers(uri))
+    readers = (number for uri in agenda.assets for number in freshness.graph.readers_ever(uri))
     below = [uri for uri in agenda.assets if freshness.graph.declares_any([uri])]
     below += _policies_below(freshness, [*agenda.flows, *readers])
     for uri in dict.fromkeys(below):
@@ -216,9 +216,9 @@ def _due_demand(freshness: FreshnessState, demands: Demands, uri: str, until: da
 
 
 def _policies_below(freshness: FreshnessState, flows: Iterable[int]) -> Iterator[str]:
-    """Yield the assets with policies that flows make, or those below them."""
+    """Yield the assets with policies that flows make, or those below them, also where these read other inputs now."""
     if freshness.graph.has_policies:
-        below = (freshness.graph.find(number) for number in freshness.graph.below(flows))
+        below = (freshness.graph.find(number) for number in freshness.graph.dated_by(flows))
         yield from (
             uri for node in below if node is not None for uri in node.outputs if freshness.graph.declares_any([uri])
         )

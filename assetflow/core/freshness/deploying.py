@@ -166,8 +166,7 @@ def _touch_neighbours(freshness: FreshnessState, nodes: Iterable[FlowNode | None
     """Put the readers of these flows' outputs on the agenda: the makers that they wait for may have changed."""
     for node in nodes:
         for uri in node.outputs if node is not None else ():
-            for reader in freshness.graph.readers(uri):
-                freshness.agenda.flows[reader.id] = None
+            freshness.agenda.flows |= dict.fromkeys(freshness.graph.readers_ever(uri))
 
 
 def check_flow(freshness: FreshnessState, consumer: Consumer) -> None:

@@ -93,7 +93,13 @@ class _Derived:
 class DataGraph:
     """The flows that read or make assets, by input and by output."""
 
-    def __init__(self, flows: Iterable[Consumer], resolve: Resolve, tokens_of: TokensOf) -> None:
+    def __init__(
+        self,
+        flows: Iterable[Consumer],
+        resolve: Resolve,
+        tokens_of: TokensOf,
+        earlier_inputs: Iterable[tuple[str, str]] = (),
+    ) -> None:
         self._resolve = resolve
         self._tokens_of = tokens_of
         self._nodes: dict[int, FlowNode] = {}
@@ -103,8 +109,13 @@ class DataGraph:
         self._policies: dict[str, dict[int, None]] = {}
         self._by_name: dict[str, dict[int, None]] = {}
         self._keepers: dict[int, None] = {}
+        # Assets, each with what its updates were made from and its makers do not read; and the other way round.
+        self._earlier_inputs: dict[str, dict[str, None]] = {}
+        self._earlier_outputs: dict[str, dict[str, None]] = {}
         self._derived = _Derived()
         self.fill(flows)
+        for uri, each in earlier_inputs:
+            self._add_earlier_input(uri, each)
 
     def copy(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
         """Return a graph of the same flows, which may change without this one."""
@@ -116,6 +127,8 @@ class DataGraph:
         copied._policies = _copied(self._policies)
         copied._by_name = _copied(self._by_name)
         copied._keepers = self._keepers.copy()
+        copied._earlier_inputs = _copied(self._earlier_inputs)
+        copied._earlier_outputs = _copied(self._earlier_outputs)
         copied._derived = self._derived
         return copied
 
@@ -157,11 +170,11 @@ class DataGraph:
         yield self._policies, node.policies
         yield self._by_name, {token.value for token in node.consumer.data_tokens if token.kind == "name"}
 
-    def renamed(self, name: str) -> bool:
-        """Resolve references to a name again, because its asset became known; return True if there are any."""
-        concerned = list(self._by_name.get(name, ()))
-        self.fill(self._nodes[number].consumer for number in concerned)
-        return bool(concerned)
+    def renamed(self, name: str) -> list[FlowNode]:
+        """Resolve references to a name again, because its asset became known; return the flows as they were."""
+        concerned = [self._nodes[number] for number in self._by_name.get(name, ())]
+        self.fill(node.consumer for node in concerned)
+        return concerned
 
     def find(self, number: int) -> FlowNode | None:
         """Return a flow; `None` if it neither reads nor makes anything."""
@@ -200,8 +213,8 @@ class DataGraph:
     def _find_compared(self) -> frozenset[str]:
         declared = [uri for uri, declaring in self._policies.items() if declaring]
         first = [*self._keepers, *(number for uri in declared for number in self._makers.get(uri, ()))]
-        nodes = (self._nodes[number] for number in reached(first, self._all_makers))
-        return frozenset(uri for node in nodes for uri in (*node.outputs, *node.inputs)).union(declared)
+        nodes = [self._nodes[number] for number in reached(first, self._all_makers_ever)]
+        return frozenset(uri for node in nodes for uri in (*node.outputs, *self._inputs_ever(node))).union(declared)
 
     def policy(self, uri: str) -> FreshnessPolicy | None:
         """Return the policy of an asset: the maker's declaration, or else that of the newest deployed reader (8.11)."""
@@ -231,6 +244,33 @@ class DataGraph:
         """Return the flows that read an asset."""
         return [self._nodes[number] for number in self._readers.get(uri, ())]
 
+    def earlier_outputs(self, uri: str) -> Collection[str]:
+        """Return the assets that were made from an asset which their makers do not read any more."""
+        return self._earlier_outputs.get(uri, ())
+
+    def add_earlier_inputs(self, uri: str, inputs: Iterable[str]) -> list[str]:
+        """Remember what an asset was made from; return what of that its makers do not read, and was not known."""
+        depends = {each for number in self._makers.get(uri, ()) for each in self._nodes[number].outputs[uri]}
+        new = [each for each in inputs if each not in depends and each not in self._earlier_inputs.get(uri, ())]
+        for each in new:
+            self._add_earlier_input(uri, each)
+        return new
+
+    def _add_earlier_input(self, uri: str, each: str) -> None:
+        self._derived = _Derived()
+        self._earlier_inputs.setdefault(uri, {})[each] = None
+        self._earlier_outputs.setdefault(each, {})[uri] = None
+
+    def readers_ever(self, uri: str) -> Iterator[int]:
+        """Yield the flows that read an asset, and those of which an output was made from it before."""
+        yield from self._readers.get(uri, ())
+        for output in self.earlier_outputs(uri):
+            yield from self._makers.get(output, ())
+
+    def dated_by(self, numbers: Iterable[int]) -> Collection[int]:
+        """Return flows, and all whose data is as old as theirs: they read what these make, or did before (8.12)."""
+        return reached(numbers, lambda number: self._of_outputs(number, self.readers_ever))
+
     def below(self, numbers: Iterable[int]) -> Collection[int]:
         """Return flows, and all that read what they make, directly or through others."""
         return reached(numbers, self._all_readers)
@@ -244,12 +284,23 @@ class DataGraph:
         return reached(uris, lambda uri: () if (maker := self.maker(uri)) is None else maker.inputs)
 
     def _all_readers(self, number: int) -> Iterator[int]:
+        return self._of_outputs(number, lambda uri: self._readers.get(uri, ()))
+
+    def _of_outputs(self, number: int, readers: Callable[[str], Iterable[int]]) -> Iterator[int]:
         node = self._nodes.get(number)
-        return (each for uri in (() if node is None else node.outputs) for each in self._readers.get(uri, ()))
+        return (each for uri in (() if node is None else node.outputs) for each in readers(uri))
 
     def _all_makers(self, number: int) -> Iterator[int]:
         node = self._nodes.get(number)
         return (maker.id for uri in (() if node is None else node.inputs) for maker in self.makers(uri))
+
+    def _all_makers_ever(self, number: int) -> Iterator[int]:
+        return (maker for uri in self._inputs_ever(self._nodes[number]) for maker in self._makers.get(uri, ()))
+
+    def _inputs_ever(self, node: FlowNode) -> Iterator[str]:
+        yield from node.inputs
+        for uri in node.outputs:
+            yield from self._earlier_inputs.get(uri, ())
 
     def parents_first(self, numbers: Iterable[int]) -> list[FlowNode]:
         """Return flows in the order in which a pass looks at them: by name, each after the makers of its inputs."""
@@ -339,8 +390,8 @@ def is_partitioned(schedule: Schedule) -> bool:
     return schedule.is_partitioned or isinstance(schedule.timetable, PartitionedAtRuntime | CronPartitionTimetable)
 
 
-def _copied(index: Mapping[str, dict[int, None]]) -> dict[str, dict[int, None]]:
-    return {value: numbers.copy() for value, numbers in index.items()}
+def _copied(index: Mapping[str, dict[K, None]]) -> dict[str, dict[K, None]]:
+    return {value: found.copy() for value, found in index.items()}
 
 
 def _named_tokens(schedule: Schedule) -> Iterator[Token]:

@@ -319,6 +319,7 @@ def record_update(freshness: FreshnessState, event: AssetEvent, made: Made | Non
         _correct_run(freshness, item, made)
     elif event.inputs:
         update = replace(update, pins=event.inputs, code_version=event.code_version)
+    freshness.made_from(item.uri, update.pins or ())
     touch_item(freshness, item, is_new=freshness.updates.add(update))
     freshness.agenda.instants[event.recorded] = None
 
@@ -333,6 +334,7 @@ def confirm(freshness: FreshnessState, item: Item, confirmation: UUID, made: Mad
     newest = freshness.updates.newest(item) if node is None else newest_made(freshness, node, item)
     if newest is not None and newest.recorded <= now and newest.event != confirmation:
         again = replace(newest, sequence=freshness.place(), event=confirmation, recorded=now, confirms=True)
+        freshness.made_from(item.uri, made.pins or ())
         freshness.updates.add(made.on(again))
         touch_item(freshness, newest.item, is_new=False)
 

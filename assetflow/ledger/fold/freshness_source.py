@@ -34,6 +34,7 @@ from assetflow.ledger.sql.freshness_tables import (
     BACKFILL_EDGE,
     BACKFILL_TARGET,
     DATA_FLOW,
+    EARLIER_INPUT,
     ITEM,
     ITEM_VERSION,
     KEPT_RUN,
@@ -237,6 +238,7 @@ _DURATIONS = (
 _FLOW = select(DATA_FLOW.c.record).where(DATA_FLOW.c.consumer == bindparam("consumer"))
 # A backfill goes through the flows whether or not anything is compared.
 _HAS_FLOWS = select(or_(exists(select(DATA_FLOW.c.consumer)), HAS_BACKFILLS))
+_EARLIER_INPUTS = select(*EARLIER_INPUT.c).order_by(*EARLIER_INPUT.c)
 _CONSUMERS = select(*CONSUMER_COLUMNS).where(CONSUMER.c.removed_at.is_(None)).order_by(CONSUMER.c.id)
 NEXT_TARGET = select(func.min(TARGET.c.look))
 POLICIES = select(POLICY.c.uri, *POLICY_RECORDS.columns).order_by(POLICY.c.uri)
@@ -255,7 +257,8 @@ class FreshnessTables(BackfillTables):
         return self.whole_graph(resolve, tokens_of) if has_flows else super().graph(resolve, tokens_of)
 
     def whole_graph(self, resolve: Resolve, tokens_of: TokensOf) -> DataGraph:
-        return DataGraph([consumer_from_row(row) for row in self._rows(_CONSUMERS)], resolve, tokens_of)
+        consumers = [consumer_from_row(row) for row in self._rows(_CONSUMERS)]
+        return DataGraph(consumers, resolve, tokens_of, self._rows(_EARLIER_INPUTS))
 
     def track(self, makers: Mapping[str, Mapping[UUID, int]]) -> None:
         for uri, numbers in makers.items():

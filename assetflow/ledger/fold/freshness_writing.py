@@ -36,6 +36,7 @@ from assetflow.ledger.sql.freshness_tables import (
     BACKFILL_EDGE,
     BACKFILL_TARGET,
     DATA_FLOW,
+    EARLIER_INPUT,
     ITEM,
     ITEM_VERSION,
     KEPT_RUN,
@@ -73,6 +74,7 @@ _SET_FLOWS = upsert_rows(*DATA_FLOW.c)
 _DROP_FLOWS = delete_rows(DATA_FLOW.c.consumer)
 _SET_POLICIES = upsert_rows(POLICY.c.uri, *POLICY_RECORDS.columns)
 _DROP_POLICIES = delete_rows(POLICY.c.uri)
+_ADD_EARLIER_INPUTS = upsert_rows(*EARLIER_INPUT.c)
 _ADD_TOUCHES = upsert_rows(*POLICY_TOUCH.c)
 _DROP_TOUCHES = delete(POLICY_TOUCH).where(POLICY_TOUCH.c.at <= bindparam("judged"))
 _NOTHING_DUE = (
@@ -151,6 +153,7 @@ def _write_policies(connection: Connection, changes: FreshnessChanges) -> None:
     records = [(uri, *POLICY_RECORDS.row(each)) for uri, each in changes.policies.items() if each is not None]
     _SET_POLICIES.run(connection, records)
     _DROP_POLICIES.run(connection, [(uri,) for uri, each in changes.policies.items() if each is None])
+    _ADD_EARLIER_INPUTS.run(connection, [*changes.earlier_inputs])
     _ADD_TOUCHES.run(connection, [(at, uri) for uri, at in changes.touched])
     if changes.policy_changes:
         last = connection.scalar(select(func.max(POLICY_CHANGE.c.number))) or 0

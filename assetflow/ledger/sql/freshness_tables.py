@@ -138,6 +138,14 @@ class KeptRunRow(Base, table=True):
     state_at: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
+class EarlierInputRow(Base, table=True):
+    """An asset and one that it was made from and its makers do not read, by which its data gets older (8.12)."""
+
+    __table_args__ = CLUSTERED
+    uri: str = Field(primary_key=True)
+    input: str = Field(primary_key=True)
+
+
 class PolicyRow(Base, table=True):
     """The freshness policy of an asset, and its state (8.11 to 8.15).
 
@@ -199,6 +207,7 @@ READING = table_of(ReadingRow)
 TARGET_KEY = table_of(TargetKeyRow)
 TARGET = table_of(TargetRow)
 KEPT_RUN = table_of(KeptRunRow)
+EARLIER_INPUT = table_of(EarlierInputRow)
 POLICY = table_of(PolicyRow)
 POLICY_TOUCH = table_of(PolicyTouchRow)
 POLICY_CHANGE = table_of(PolicyChangeRow)

@@ -120,7 +120,7 @@ def _readers_first(connection: Connection, graph: DataGraph) -> Iterator[str]:
 def _read_from(connection: Connection, graph: DataGraph, uri: str) -> int | None:
     """Return the earliest place in the ledger up to which an asset was read; `None` if nothing reads it."""
     readers = graph.readers(uri)
-    outputs = {output for node in readers for output in node.outputs}
+    outputs = {output for node in readers for output in node.outputs}.union(graph.earlier_outputs(uri))
     found = [connection.scalar(_READ_BY_UPDATES, {"output": output, "of_uri": uri}) for output in sorted(outputs)]
     consumers = [node.id for node in readers]
     found += [connection.scalar(query, {"consumers": consumers}) for query in (*_TRIED_BY_TARGETS, _TRIED_BY_RUNS)]

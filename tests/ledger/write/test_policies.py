@@ -273,6 +273,19 @@ def test_8_14_a_demand_of_a_policy_that_is_changed_is_due_by_the_new_one(place: 
     assert len(place.ledger.reader.decisions.find()) == 2
 
 
+@pytest.mark.parametrize("starts", [False, True], ids=["same evaluator", "another one"])
+def test_8_12_what_was_read_before_a_redeploy_makes_an_asset_too_old(place: Place, starts: bool) -> None:
+    place.deploy("core", kept([RAW], [CORE], on=()))
+    place.run("core", only(place.update(RAW)), CORE)
+    place.deploy("core", kept([], [CORE], on=()))
+    with Ledger.open(place.ledger.place) as another:
+        place.ledger = another if starts else place.ledger
+        place.update(RAW)
+        stale = place.now
+        passes(place, 5 * HOUR)
+        assert told(place) == [("warn", stale + HOUR / 2), ("fail", stale + HOUR)]
+
+
 def test_8_11_what_failed_before_a_redeploy_is_told_if_nobody_had_looked_at_all(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE]))
     deployed = place.now

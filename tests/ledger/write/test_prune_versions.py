@@ -83,6 +83,17 @@ def test_8_12_the_data_time_is_that_of_the_first_version_that_was_not_read(place
     assert judged(place) == stale
 
 
+def test_8_12_what_was_read_before_a_redeploy_stays(place: Place) -> None:
+    stale = chain(place)
+    place.deploy("report", kept([], [BOARD], on=()))
+    for _ in range(3):
+        place.later(100 * DAY.total_seconds())
+        again(place)
+    prune(place)
+    again(place)
+    assert judged(place) == stale
+
+
 def test_versions_that_nothing_was_made_from_go(place: Place) -> None:
     place.deploy("core", kept([RAW], [FACT]))
     for _ in range(5):

@@ -235,6 +235,7 @@ class FreshnessChanges:
         touched: the assets whose policies have to be judged, each with the instant at which something happened.
         judged: up to when the policies are judged; `None` if they were not.
         policy_changes: the changes of states to report, in order: each becomes one event in Prefect.
+        earlier_inputs: new pairs of an asset and what it was made from and its makers do not read.
         backfills: the new and changed backfills.
         steps: what became of the targets of backfills, by backfill and place.
         edges: what the targets of new backfills wait for: the backfill, the place above and the place below.
@@ -257,6 +258,7 @@ class FreshnessChanges:
         self.touched: dict[tuple[str, datetime], None] = {}
         self.judged: datetime | None = None
         self.policy_changes: list[PolicyChange] = []
+        self.earlier_inputs: dict[tuple[str, str], None] = {}
         self.backfills: dict[int, Backfill] = {}
         self.steps: dict[tuple[int, int], BackfillItem] = {}
         self.edges: list[tuple[int, int, int]] = []

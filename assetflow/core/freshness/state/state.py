@@ -6,7 +6,7 @@ does not remember, and notes its changes. Without a source it holds everything i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -137,19 +137,29 @@ class FreshnessState:
 
     def put(self, consumer: Consumer) -> FlowNode | None:
         """Add a flow to the graph, or replace it; return `None` if there is nothing that it could be compared with."""
+        old = self.graph.find(consumer.id)
         self.graph.put(consumer)
-        self._follow_graph()
+        self._follow_graph([old])
         return self.graph.find(consumer.id)
 
     def remove(self, number: int) -> None:
         """Take a flow out of the graph."""
+        old = self.graph.find(number)
         self.graph.remove(number)
-        self._follow_graph()
+        self._follow_graph([old])
+
+    def made_from(self, uri: str, inputs: Iterable[str]) -> None:
+        """Remember what an asset was made from, also if its maker does not read that: it tells how old it is (8.12)."""
+        new = self.graph.add_earlier_inputs(uri, inputs)
+        if new:
+            self.changes.earlier_inputs |= dict.fromkeys((uri, each) for each in new)
+            self._follow_graph()
 
     def renamed(self, name: str) -> None:
         """Resolve references to a name again, because its asset became known."""
-        if self.graph.renamed(name):
-            self._follow_graph()
+        old = self.graph.renamed(name)
+        if old:
+            self._follow_graph(old)
 
     def begin(self) -> None:
         """Begin a unit of work: clear the changes of the one before, if something is compared."""
@@ -177,8 +187,15 @@ class FreshnessState:
         self.backfills = Backfills(source, changes)
         self._flows = Mirror[int, FlowRecord].one_by_one(source.flow_record)
 
-    def _follow_graph(self) -> None:
-        """Follow a change of the graph: compare what it concerns from now on; with nothing to keep fresh, nothing."""
+    def _follow_graph(self, old: Iterable[FlowNode | None] = ()) -> None:
+        """Follow a change of the graph: compare what it concerns from now on; with nothing to keep fresh, nothing.
+
+        Parameters:
+            old: the flows as they were that were replaced or removed.
+        """
+        for node in old:
+            for uri, depends in node.outputs.items() if node is not None else ():
+                self.made_from(uri, depends)
         if self._is_all:
             return
         if not (self.graph.has_keepers or self.graph.has_policies or self.backfills.live()):

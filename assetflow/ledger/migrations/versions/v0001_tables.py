@@ -440,6 +440,12 @@ def _create_data_graph() -> None:
 
 def _create_policies() -> None:
     op.create_table(
+        "earlier_input",
+        sa.Column("uri", sa.String(), primary_key=True),
+        sa.Column("input", sa.String(), primary_key=True),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "policy",
         sa.Column("uri", sa.String(), primary_key=True),
         sa.Column("declaration", sa.Text(), nullable=False),
