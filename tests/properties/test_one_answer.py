@@ -45,7 +45,12 @@ def test_the_order_of_definitions_and_a_flow_below_change_nothing(number: int) -
 
 def test_what_was_wrong_once_is_drawn() -> None:
     found = {kind for number in NUMBERS for kind in _drawn(scenario(number))}
-    assert found == {"a plain flow writes a key", "other mappers alone", "an end and a deploy at one instant"}
+    assert found == {
+        "a plain flow writes a key",
+        "other mappers alone",
+        "an input is gone",
+        "an end and a deploy at one instant",
+    }
     assert {len(scenario(number)["consumers"]) for number in NUMBERS} == {6, 7, 8, 9}
 
 
@@ -57,6 +62,8 @@ def _drawn(of: Json) -> Iterator[str]:
         for name, flow in step.get("redeploy", {}).items():
             if flow["schedule"] != now[name]["schedule"] and _kind(flow) == _kind(now[name]):
                 yield "other mappers alone"
+            if {*now[name]["reads"]} - {*flow["reads"]}:
+                yield "an input is gone"
             if step["at"] in ends:
                 yield "an end and a deploy at one instant"
             now[name] = flow
