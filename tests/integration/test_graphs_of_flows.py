@@ -91,6 +91,16 @@ def test_8_12_the_data_time_follows_from_what_was_read_then(h: Harness) -> None:
     assert h.advance(35 * MINUTE).freshness(core) == "fail"
 
 
+def test_8_12_what_was_read_before_a_redeploy_makes_an_asset_too_old(h: Harness) -> None:
+    core = made("moved", FreshnessPolicy(60 * MINUTE))
+    h.deploy(keeper(core, RAW, schedule=Eager(on=["code"])))
+    h.emit(RAW)
+    assert h.settle().freshness(core) == "pass"
+    h.deploy(keeper(core, RATES, schedule=Eager(on=["code"])))
+    h.emit(RAW)
+    assert h.settle().advance(65 * MINUTE).freshness(core) == "fail"
+
+
 def test_8_5_a_flow_without_partitions_that_writes_keys_is_made_once(h: Harness) -> None:
     h.deploy(keeper(made("keyed"), RAW, schedule=OnMissing(), keys=("k",)))
     for _ in range(3):
