@@ -3,8 +3,10 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 BIN := .venv/bin
 READY := .venv/.ready
+# Runs a program of a dependency group in an environment of its own.
+APART := $$(command -v uv || echo .assetflow/tools/bin/uv) run --quiet --isolated --frozen --only-group
 
-.PHONY: audit help setup demo dev screenshots charts golden test test-services faults lint format types imports check clean
+.PHONY: audit help setup demo dev screenshots charts docs docs-serve golden test test-services faults lint format types imports check clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -25,7 +27,14 @@ screenshots: $(READY) ## take the pictures of docs/images, and of every page (AR
 	@$(BIN)/python scripts/screenshots $(ARGS)
 
 charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/results
-	@$$(command -v uv || echo .assetflow/tools/bin/uv) run --quiet --isolated --only-group charts python -m benchmarks.charts
+	@$(APART) charts python -m benchmarks.charts
+
+docs: $(READY) ## build the documentation as a site into .assetflow/site, and check its pages
+	@$(APART) docs zensical build --clean --strict
+	@$(BIN)/python -m pytest -q tests/docs/built_site.py
+
+docs-serve: $(READY) ## show the site at http://localhost:8000, and follow the changes of its pages
+	@$(APART) docs zensical serve
 
 # How many processes share the tests: more than two for two cores, because those that need a service wait for it.
 test: JOBS ?= 3
@@ -69,7 +78,7 @@ imports: $(READY) ## check that imports go down only
 audit: $(READY) ## look for known vulnerabilities in the packages of the lock file
 	@$(BIN)/python scripts/audit
 
-check: test test-services lint types imports ## all that has to pass before a change goes in
+check: test test-services lint types imports docs ## all that has to pass before a change goes in
 
 clean: ## remove what the other targets made
 	@rm -rf .venv .assetflow .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build spark-warehouse metastore_db derby.log

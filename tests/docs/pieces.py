@@ -14,7 +14,7 @@ from uuid import uuid4
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("deployments/**/*.md")]
 # What stands "before" is another tool's.
-PIECE = re.compile(r"^```python(?! before)[^\n]*\n(.*?)^```", re.M | re.S)
+PIECE = re.compile(r"^```python(?! \{\.before\})[^\n]*\n(.*?)^```", re.M | re.S)
 
 
 def pieces(page: str) -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 from assetflow.core.simulate import simulate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "contract.md").read_text()
-EXAMPLE = re.compile(r"^```json\n(.*?)^```\s+^```json answer\n(.*?)^```", re.M | re.S)
+EXAMPLE = re.compile(r"^```json\n(.*?)^```\s+^```json \{\.answer\}\n(.*?)^```", re.M | re.S)
 CHAPTERS = re.split(r"^## (?=\d)", PAGE, flags=re.M)[1:]
 RULES = {
     1: (1, 8),

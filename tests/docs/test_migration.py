@@ -30,4 +30,4 @@ def test_the_schedules_of_the_page(tmp_path: Path) -> None:
 
 def test_a_piece_is_marked_before_or_after() -> None:
     marks = re.findall(r"^```python(.*)$", (ROOT / "docs" / "migration.md").read_text(), re.M)
-    assert set(marks) == {" before", " after"}
+    assert set(marks) == {" {.before}", " {.after}"}

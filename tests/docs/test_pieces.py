@@ -499,8 +499,13 @@ def emit_to(url: str, *arguments: Any, to: str, **options: Any) -> AssetEvent:
     return emit(*arguments, to=url, **options)
 
 
-# Pages whose tests get the number of the piece as a parameter.
-BY_PARAMETER = {("docs/migration.md", 4), ("docs/migration.md", 6), *(("docs/reference.md", n) for n in range(3))}
+# Pages whose tests get the number of the piece as a parameter, and the one whose piece is the README's.
+BY_PARAMETER = {
+    ("docs/index.md", 0),
+    ("docs/migration.md", 4),
+    ("docs/migration.md", 6),
+    *(("docs/reference.md", n) for n in range(3)),
+}
 
 
 def test_every_piece_is_run() -> None:

@@ -18,7 +18,7 @@ from tests.environment.waiting import until
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.spark, pytest.mark.timeout(900)]
 
 PAGE = (ROOT / "docs" / "start.md").read_text()
-BLOCKS: dict[str, str] = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", PAGE, re.M | re.S))
+BLOCKS: dict[str, str] = dict(re.findall(r"^```\w+ (?:title=\"|\{#)(\S+)[\"}]\n(.*?)^```", PAGE, re.M | re.S))
 (SAMPLE,) = re.findall(r"^```\n(report/shop.*?)^```", PAGE, re.M | re.S)
 SECONDS = 240.0
 

@@ -23,7 +23,7 @@ from tests.environment.waiting import until
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(900)]
 
 PAGE = (ROOT / "docs" / "freshness.md").read_text()
-BLOCKS: dict[str, str] = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", PAGE, re.M | re.S))
+BLOCKS: dict[str, str] = dict(re.findall(r"^```\w+ (?:title=\"|\{#)(\S+)[\"}]\n(.*?)^```", PAGE, re.M | re.S))
 SECONDS = 300.0
 
 

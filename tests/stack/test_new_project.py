@@ -27,7 +27,7 @@ def test_an_empty_folder_gets_the_project_of_the_tutorial(tmp_path: Path) -> Non
         "wrote test_flows.py",
         "wrote .gitignore",
     ]
-    shown = dict(re.findall(r"^```\w+ (\S+)\n(.*?)^```", PAGE, re.M | re.S))
+    shown = dict(re.findall(r"^```\w+ (?:title=\"|\{#)(\S+)[\"}]\n(.*?)^```", PAGE, re.M | re.S))
     for name in ("flows.py", "prefect.yaml", "test_flows.py"):
         assert (tmp_path / name).read_text() == shown[name]
     assert read_project(tmp_path).pools == ["assetflow"]
