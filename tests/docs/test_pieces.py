@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from html import unescape
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -26,7 +27,7 @@ from assetflow.stack.linting import LintConfig, lint_files
 from assetflow.testing import Harness, harness
 from assetflow.timetables import CronTriggerTimetable
 from tests.api.serving import serving
-from tests.docs.pieces import all_pieces, imported, pieces
+from tests.docs.pieces import ROOT, all_pieces, imported, pieces
 from tests.environment.prefect_server import PrefectServer
 from tests.ledger.making import deploy_maker
 
@@ -256,7 +257,19 @@ def test_a_dataframe_that_is_published(h: Harness, piece: Piece, spark: SparkSes
     assert [tuple(row) for row in read(page.report, spark).collect()] == [("ada", 5.0)]
 
 
-# docs/partitions.md, docs/times.md, docs/types.md, docs/remote.md
+# docs/schedules.md
+
+
+def test_each_line_of_the_tables_of_schedules(piece: Piece) -> None:
+    lines = re.findall(r"^\| [^|]+ \| (?:`|<code>)(.+?)(?:`|</code>) \|", (ROOT / "docs/schedules.md").read_text(), re.M)
+    assert len(lines) > 25
+    names = vars(piece("docs/schedules.md"))
+    for number, line in enumerate(lines):
+        shown = unescape(line) + (f"\ndef scheduled_{number}(): ..." if line.startswith("@") else "")
+        exec(shown, names)
+
+
+# docs/partitions.md, docs/timetables.md, docs/types.md, docs/remote.md
 
 
 @pytest.mark.prefect
@@ -275,7 +288,7 @@ def test_a_roll_up(h: Harness, piece: Piece) -> None:
 @pytest.mark.prefect
 @pytest.mark.usefixtures("prefect_here")
 def test_times(piece: Piece) -> None:
-    page = piece("docs/times.md")
+    page = piece("docs/timetables.md")
     assert [each.schedule.describe() for each in (page.every_morning, page.report, page.load)] == [
         "at 06:00 every day (UTC)",
         "s3://shop/orders, or at 00:00 every day (Europe/Berlin)",
@@ -285,7 +298,7 @@ def test_times(piece: Piece) -> None:
 
 
 def test_time_inside_conditions(piece: Piece) -> None:
-    page = piece("docs/time.md")
+    page = piece("docs/conditions.md")
     names = ("together", "of_one_day", "two_regions", "mornings", "when_quiet", "one_by_one", "batches", "now_and_then")
     assert [getattr(page, name).declaration.options.describe() for name in names] == [
         "(orders AND customers) within 6 h of each other",
@@ -433,20 +446,20 @@ def test_the_flows_of_the_tutorial_have_no_times(piece: Piece) -> None:
     ],
 )
 def test_the_tutorial_on_time(piece: Piece, name: str) -> None:
-    flows = piece("docs/time.md")
-    tutorial = piece("docs/time.md", 1, **{each: value for each, value in vars(flows).items() if each[0] != "_"})
+    flows = piece("docs/conditions.md")
+    tutorial = piece("docs/conditions.md", 1, **{each: value for each, value in vars(flows).items() if each[0] != "_"})
     vars(tutorial)["harness"] = partial(harness, use_running_server=True)
     getattr(tutorial, name)()
 
 
 @pytest.mark.prefect
 def test_times_that_passed_while_nothing_ran(piece: Piece) -> None:
-    page = piece("docs/times.md", 1, flow=flow, CronTriggerTimetable=CronTriggerTimetable)
+    page = piece("docs/timetables.md", 1, flow=flow, CronTriggerTimetable=CronTriggerTimetable)
     assert page.refresh.declaration.options.schedule.timetable.catchup == "latest"
 
 
 def test_a_query_over_the_data_interval(piece: Piece) -> None:
-    page = piece("docs/times.md", 2)
+    page = piece("docs/timetables.md", 2)
     start = datetime(2026, 1, 1, 6, tzinfo=UTC)
     runs = (None, SourceFlowRun(uuid4()), SourceFlowRun(uuid4(), data_interval_start=start))
     events = [AssetEvent(uuid4(), Asset("s3://a/b"), start, Origin("task", flow_run=run)) for run in runs]

@@ -1,4 +1,4 @@
-"""`scripts/time_pictures`: the pictures of docs/time.md are what the simulator answers today."""
+"""`scripts/time_pictures`: the pictures of docs/conditions.md are what the simulator answers today."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_the_pictures_are_as_the_simulator_answers(tmp_path: Path) -> None:
 
 
 def test_the_page_shows_all_pictures_with_their_words() -> None:
-    page = (ROOT / "docs" / "time.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "conditions.md").read_text(encoding="utf-8")
 
     for picture in (ROOT / "docs" / "images").glob("time-*.svg"):
         says = picture.read_text(encoding="utf-8").partition("<title>")[2].partition("</title>")[0]
