@@ -40,7 +40,7 @@ def parts(found: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]
 
 
 def test_every_example_is_run() -> None:
-    assert len(EXAMPLE.findall(PAGE)) == PAGE.count("```json\n") == PAGE.count("```json answer\n")
+    assert len(EXAMPLE.findall(PAGE)) == PAGE.count("```json\n") == PAGE.count("```json {.answer}\n")
 
 
 # The simulator begins where an update is known: it has no examples for chapters 10 and 11.
