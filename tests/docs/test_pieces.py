@@ -261,7 +261,8 @@ def test_a_dataframe_that_is_published(h: Harness, piece: Piece, spark: SparkSes
 
 
 def test_each_line_of_the_tables_of_schedules(piece: Piece) -> None:
-    lines = re.findall(r"^\| [^|]+ \| (?:`|<code>)(.+?)(?:`|</code>) \|", (ROOT / "docs/schedules.md").read_text(), re.M)
+    text = (ROOT / "docs" / "schedules.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^\| [^|]+ \| (?:`|<code>)(.+?)(?:`|</code>) \|", text, re.M)
     assert len(lines) > 25
     names = vars(piece("docs/schedules.md"))
     for number, line in enumerate(lines):
