@@ -11,16 +11,16 @@ from assetflow.authoring.remote import RemoteApi
 from assetflow.core.explain.status import Status
 from assetflow.core.shapes import from_json
 from assetflow.core.values.assets import Asset, AssetRef
-from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.conditions import AssetLike
 from assetflow.errors import InvalidCall, UnknownAsset
 from assetflow.settings import get_settings
 
 
 @overload
-def status(asset: Asset | ConditionLike | str, partition_key: str | None = None) -> Status: ...
+def status(asset: Asset | AssetLike | str, partition_key: str | None = None) -> Status: ...
 @overload
 def status() -> list[Status]: ...
-def status(asset: Asset | ConditionLike | str | None = None, partition_key: str | None = None) -> Status | list[Status]:
+def status(asset: Asset | AssetLike | str | None = None, partition_key: str | None = None) -> Status | list[Status]:
     """Return whether an asset is up to date, and if not, what has changed since it was made.
 
     >>> from assetflow import status
@@ -51,7 +51,7 @@ def status(asset: Asset | ConditionLike | str | None = None, partition_key: str 
     return _remote(text, partition_key) if get_settings().uses_api else _local(text, partition_key)
 
 
-def _called(asset: Asset | ConditionLike | str) -> str:
+def _called(asset: Asset | AssetLike | str) -> str:
     target = asset if isinstance(asset, str) else to_outlet(asset)
     if isinstance(target, str):
         return target

@@ -13,14 +13,14 @@ from assetflow.authoring.past_events.sources import resolve_name
 from assetflow.authoring.recording import deliver
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.values.assets import Asset, AssetAlias
-from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.conditions import AssetLike
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.core.values.posted_events import event_by_hand
 from assetflow.errors import ApiRefused, ApiUnreachable, InvalidCall, InvalidEvent, LedgerError, places
 
 
 def emit(
-    asset: Asset | ConditionLike | str,
+    asset: Asset | AssetLike | str,
     extra: Mapping[str, object] | None = None,
     *,
     partition_key: str | None = None,

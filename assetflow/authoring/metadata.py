@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import cast, overload
 
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, Outlet
-from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.conditions import AssetLike, stands_for
 from assetflow.core.values.outcome import Keys, TaskOutcome
 from assetflow.errors import InvalidEvent, InvalidFlow, not_a
 
@@ -34,7 +34,7 @@ class Metadata:
             Eager flows (contract 8.2).
     """
 
-    asset: Asset | AssetRef | ConditionLike
+    asset: Asset | AssetRef | AssetLike
     extra: Mapping[str, object] = field(default_factory=dict[str, object])
     alias: AssetAlias | str | None = None
     data_version: str | None = field(default=None, kw_only=True)
@@ -86,7 +86,7 @@ class Skip(Exception):
 
 
 # The values of `inlets=` and `outlets=`: assets, references, aliases, an `@asset`, and lists or sets of them.
-OutletValue = Outlet | ConditionLike
+OutletValue = Outlet | AssetLike
 OutletValues = OutletValue | Sequence[OutletValue] | Set[OutletValue]
 
 
@@ -96,7 +96,7 @@ def to_outlet(value: object) -> Outlet:
     Raises:
         InvalidFlow: the value is not an asset, a reference, an alias or an `@asset`.
     """
-    found = value.as_condition() if isinstance(value, ConditionLike) and not isinstance(value, type) else value
+    found = stands_for(value)
     if isinstance(found, Asset | AssetRef | AssetAlias):
         return found
     message, fix = not_a(
@@ -171,7 +171,7 @@ class AliasOutletEvents:
 
     def add(
         self,
-        asset: Asset | ConditionLike,
+        asset: Asset | AssetLike,
         extra: Mapping[str, object] | None = None,
         *,
         data_version: str | None = None,
@@ -222,8 +222,8 @@ class OutletEvents(Mapping[Outlet, AssetOutletEvents | AliasOutletEvents]):
     @overload
     def __getitem__(self, key: AssetAlias) -> AliasOutletEvents: ...
     @overload
-    def __getitem__(self, key: Asset | AssetRef | ConditionLike) -> AssetOutletEvents: ...
-    def __getitem__(self, key: Outlet | ConditionLike) -> AssetOutletEvents | AliasOutletEvents:
+    def __getitem__(self, key: Asset | AssetRef | AssetLike) -> AssetOutletEvents: ...
+    def __getitem__(self, key: Outlet | AssetLike) -> AssetOutletEvents | AliasOutletEvents:
         """Return the object with which the task states facts about an outlet.
 
         Raises:

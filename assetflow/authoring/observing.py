@@ -21,7 +21,7 @@ from assetflow.authoring.remote import RemoteApi
 from assetflow.authoring.schedule_options import PrefectFlowOptions
 from assetflow.core.time.timetables import Timetable
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.conditions import ConditionLike
+from assetflow.core.values.conditions import AssetLike
 from assetflow.core.values.posted_events import Versions, observation, read_versions
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.errors import ApiNotAllowed, ApiUnreachable, InvalidFlow, InvalidSchedule
@@ -29,7 +29,7 @@ from assetflow.settings import get_settings
 
 
 def observe(
-    source: Asset | ConditionLike,
+    source: Asset | AssetLike,
     /,
     *,
     every: timedelta | str | Timetable,

@@ -19,7 +19,7 @@ from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.signature import PublicSignature
 from assetflow.core.partitions import check_key
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
-from assetflow.core.values.conditions import ConditionLike, Token
+from assetflow.core.values.conditions import AssetLike, Token
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.wire.fields import Json
 from assetflow.core.wire.run_context import RunContext, events_from_text, run_context_from_json
@@ -79,7 +79,7 @@ class TriggeringAssetEvents(Mapping[Asset | AssetAlias, list[AssetEvent]]):
             self._loaded = _fetched(self._artifact)
         return list(self._loaded)
 
-    def __getitem__(self, key: Outlet | ConditionLike | str) -> list[AssetEvent]:
+    def __getitem__(self, key: Outlet | AssetLike | str) -> list[AssetEvent]:
         target = Asset(key) if isinstance(key, str) else to_outlet(key)
         return [event for event in self.all() if matches(event, target.token)]
 

@@ -50,6 +50,9 @@ from assetflow.prefect_io.names import (
 )
 from assetflow.prefect_io.rest import TaskApi
 
+# What the metadata of a `@materialize` task says to assetflow, and what it may say.
+ABOUT = "assetflow"
+_ABOUT = frozenset({"partition_key", "data_version"})
 # Prefect answers 204 to a larger event, but does not store it.
 MAX_EVENT_BYTES = 1_400_000
 _MAX_ALIASES = 90
@@ -151,10 +154,23 @@ def recording_from_prefect_event(event: Json) -> Recording | None:
         one = event_from_json(fields.mapping(payload.get("event"), "event", where), where=where)
         return Recording(part[0], (one,), _moment(payload.get("durable")))
     if name == MATERIALIZATION_SUCCEEDED:
-        payload = {"extra": payload}
+        payload = read_metadata(payload, where)
     check_version(payload, where)
     found = _from_outside(event, payload, where)
     return Recording(found.id, (found,), _moment(event.get("received")))
+
+
+def read_metadata(metadata: Json, where: str) -> Json:
+    """Return the payload of an update for the metadata of a `@materialize` task. Contract 2.6.
+
+    Raises:
+        InvalidEvent: what the metadata has under "assetflow" is not an object with the names of `_ABOUT`.
+    """
+    about = fields.mapping(metadata.get(ABOUT), ABOUT, where)
+    if unknown := sorted(about.keys() - _ABOUT):
+        known = " and ".join(sorted(_ABOUT))
+        raise InvalidEvent(f"{ABOUT} has {unknown[0]!r}", where=where, rule="2.6", fix=f"It takes {known}")
+    return {**about, "extra": {name: value for name, value in metadata.items() if name != ABOUT}}
 
 
 def _moment(value: object) -> datetime | None:

@@ -11,8 +11,8 @@ from tests.docs.pieces import ROOT, imported, pieces
 SCHEDULES = {
     "never by itself",
     "s3://shop/files",
-    "s3://shop/orders",
     "s3://shop/orders AND s3://shop/customers",
+    "s3://shop/orders OR s3://shop/sales",
     "alias latest-orders",
     "s3://shop/orders, or at 00:00 every day (Europe/Berlin)",
     "orders",

@@ -243,7 +243,10 @@ def test_materialize(h: Harness, piece: Piece) -> None:
     page = piece("docs/migration.md", 7)
     h.deploy(page.report)
     within_a_flow(page.load_orders)
-    assert states(h, page.report) == ["Completed"]
+    within_a_flow(page.load_sales)
+    assert states(h, page.report) == ["Completed", "Completed"]
+    (sold,) = h.runs(page.report)[1].events
+    assert (sold.extra, sold.data_version) == ({"rows": 12}, "7")
 
 
 @pytest.mark.spark

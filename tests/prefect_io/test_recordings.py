@@ -139,6 +139,24 @@ def test_a_materialization_is_an_update_with_its_metadata_as_extra() -> None:
     assert (run.id, run.flow_id, run.flow_name) == (FLOW_RUN, FLOW, "producer")
 
 
+def test_rule_2_6_metadata_name_the_key_and_the_version_of_a_materialization() -> None:
+    metadata = {"rows": 2, "assetflow": {"partition_key": "2026-01-01", "data_version": "7"}}
+    found = recording_from_prefect_event(outside(event="prefect.asset.materialization.succeeded", payload=metadata))
+    assert found is not None
+    (event,) = found.events
+    assert (event.extra, event.partition_key, event.data_version) == ({"rows": 2}, "2026-01-01", "7")
+
+
+@pytest.mark.parametrize(
+    ("about", "word"),
+    [([], "JSON object"), ({"partition": "a"}, "'partition'"), ({"partition_key": 3}, "partition_key")],
+)
+def test_rule_2_6_metadata_that_say_something_else_to_assetflow_are_refused(about: object, word: str) -> None:
+    metadata = {"assetflow": about}
+    with pytest.raises(InvalidEvent, match=word):
+        recording_from_prefect_event(outside(event="prefect.asset.materialization.succeeded", payload=metadata))
+
+
 def test_other_events_are_not_for_us() -> None:
     assert recording_from_prefect_event(outside(event="prefect.flow-run.Completed")) is None
     assert recording_from_prefect_event(outside(event="prefect.asset.materialization.failed")) is None

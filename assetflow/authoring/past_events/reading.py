@@ -15,7 +15,7 @@ from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.triggering import matches, partition_key, triggering_asset_events
 from assetflow.core.partitions import PartitionMapper
 from assetflow.core.values.assets import Asset, AssetRef, Outlet
-from assetflow.core.values.conditions import ConditionLike, Token
+from assetflow.core.values.conditions import AssetLike, Token
 from assetflow.core.values.events import AssetEvent, Pin
 from assetflow.core.values.schedules import Schedule
 from assetflow.errors import InvalidEvent, InvalidFlow, MappingError
@@ -229,7 +229,7 @@ class InletEvents(Mapping[Outlet, EventSequence]):
     def _inlets(self) -> tuple[Outlet, ...]:
         return self._declared
 
-    def __getitem__(self, key: Outlet | ConditionLike) -> EventSequence:
+    def __getitem__(self, key: Outlet | AssetLike) -> EventSequence:
         """Return the past events of an inlet, oldest first.
 
         Raises:

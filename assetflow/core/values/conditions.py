@@ -9,7 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, NoReturn, Protocol, TypeVar, cast, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    NoReturn,
+    Protocol,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 
 from assetflow.core.time.timetables import CronTriggerTimetable, Timetable, times_in_words
 from assetflow.core.values.spans import check_count, check_span, span_in_words
@@ -490,8 +501,20 @@ class ConditionLike(Protocol):
     def as_condition(self) -> Condition: ...
 
 
+@runtime_checkable
+class PrefectAsset(Protocol):
+    """A `prefect.assets.Asset`, which stands for the asset whose URI is its key. Contract 1.2."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def properties(self) -> Any: ...
+
+
+# What stands for an asset without being one.
+AssetLike = ConditionLike | PrefectAsset
 # What can be written where a condition is wanted. A list is an AND.
-ConditionPart = Condition | ConditionLike
+ConditionPart = Condition | AssetLike
 ConditionValue = ConditionPart | Sequence[ConditionPart | Sequence[ConditionPart]]
 
 SCHEDULE_FIX = (
@@ -504,20 +527,29 @@ def to_condition(value: ConditionValue) -> Condition:
     """Return the condition that a value in `schedule=` stands for.
 
     Parameters:
-        value: a condition, a `ConditionLike`, or a list of them (AND).
+        value: a condition, an `AssetLike`, or a list of them (AND).
 
     Raises:
         InvalidSchedule: the value is something else. A text is refused too, because it could be an asset or a cron.
     """
-    given = cast(object, value)
+    given = stands_for(value)
     if isinstance(given, Condition):
         return given
-    if isinstance(given, ConditionLike) and not isinstance(given, type):
-        return given.as_condition()
     if isinstance(given, list | tuple):
         return AssetAll(*cast("Sequence[ConditionPart]", given))
     message, fix = not_a(given, "a condition", SCHEDULE_FIX)
     raise InvalidSchedule(message, fix=fix)
+
+
+def stands_for(value: object) -> object:
+    """Return the condition that an `@asset` or an asset of Prefect stands for, and any other value as it is."""
+    if isinstance(value, ConditionLike) and not isinstance(value, type):
+        return value.as_condition()
+    if isinstance(value, PrefectAsset) and not isinstance(value, type):
+        from assetflow.core.values.assets import Asset
+
+        return Asset(value.key, name=getattr(value.properties, "name", None))
+    return value
 
 
 def from_postfix(nodes: Iterable[Leaf | Gate]) -> Condition:

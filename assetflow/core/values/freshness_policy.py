@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, cast
 
 from assetflow.core.time.cron import Cron
-from assetflow.core.values.conditions import ConditionLike, Leaf, Token
+from assetflow.core.values.conditions import Leaf, Token, stands_for
 from assetflow.core.values.spans import span_in_words
 from assetflow.errors import InvalidSchedule
 
@@ -161,7 +161,7 @@ class FreshnessPolicy:
 
 def _check_inputs(inputs: object) -> tuple[Asset | AssetRef, ...]:
     given = cast("Sequence[object]", inputs) if isinstance(inputs, list | tuple) else (inputs,)
-    found = [each.as_condition() if isinstance(each, ConditionLike) else each for each in given]
+    found = [stands_for(each) for each in given]
     if not found or any(not isinstance(each, Leaf) or each.token.kind == "alias" for each in found):
         raise InvalidSchedule(
             f"`inputs` must be assets or references, not {inputs!r}",

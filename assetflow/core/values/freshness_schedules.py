@@ -8,13 +8,13 @@ from typing import TypeVar
 
 from assetflow.core.partitions import EveryTargetMapper, IdentityMapper, PartitionMapper, check_mapper
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
-from assetflow.core.values.conditions import Condition, ConditionLike
+from assetflow.core.values.conditions import AssetLike, Condition, stands_for
 from assetflow.core.values.keeping import CHANGES, RETRY_DELAY, Catchup, Change, Keeping
 from assetflow.core.values.schedules import Partitioning, Schedule, check_mapper_target
 from assetflow.errors import InvalidSchedule, not_a
 
 # The keys of `partition_mapper_config=`: a variable, since `dict[Asset, …]` is not a `Mapping[Asset | AssetRef, …]`.
-MapperTarget = TypeVar("MapperTarget", bound=Asset | AssetRef | ConditionLike)
+MapperTarget = TypeVar("MapperTarget", bound=Asset | AssetRef | AssetLike)
 
 
 class Eager:
@@ -59,7 +59,7 @@ class Eager:
 
     def __init__(
         self,
-        *starts: Asset | AssetRef | ConditionLike,
+        *starts: Asset | AssetRef | AssetLike,
         on: Collection[Change] = CHANGES,
         catchup: Catchup | bool = "latest",
         lookback: int | None = None,
@@ -119,7 +119,7 @@ class OnMissing(Eager):
 
     def __init__(
         self,
-        *starts: Asset | AssetRef | ConditionLike,
+        *starts: Asset | AssetRef | AssetLike,
         catchup: Catchup | bool = "latest",
         lookback: int | None = None,
         retries: int = 0,
@@ -157,7 +157,7 @@ def _start(value: object) -> Asset | AssetRef:
     Raises:
         InvalidSchedule: the value is something else; the error says what is meant instead.
     """
-    found = value.as_condition() if isinstance(value, ConditionLike) and not isinstance(value, type) else value
+    found = stands_for(value)
     if isinstance(found, Asset | AssetRef):
         return found
     if isinstance(found, AssetAlias):

@@ -10,13 +10,13 @@ from typing import Protocol, TypeVar, cast, runtime_checkable
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, check_mapper
 from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, Timetable, zone_of
 from assetflow.core.values.assets import Asset, AssetRef
-from assetflow.core.values.conditions import SCHEDULE_FIX, Condition, ConditionLike, ConditionValue, to_condition
+from assetflow.core.values.conditions import SCHEDULE_FIX, AssetLike, Condition, ConditionValue, to_condition
 from assetflow.core.values.schedules import Partitioning, Schedule, check_mapper_target
 from assetflow.core.values.timing import Opening
 from assetflow.errors import InvalidSchedule, InvalidTimetable, not_a
 
 # The keys of `partition_mapper_config=`: a variable, since `dict[Asset, …]` is not a `Mapping[Asset | AssetRef, …]`.
-MapperTarget = TypeVar("MapperTarget", bound=Asset | AssetRef | ConditionLike)
+MapperTarget = TypeVar("MapperTarget", bound=Asset | AssetRef | AssetLike)
 
 
 class AssetTriggeredTimetable:
@@ -207,7 +207,7 @@ def to_schedule(value: object) -> Schedule:
     if not isinstance(value, type):
         if isinstance(value, ScheduleLike):
             return value.as_schedule()
-        if isinstance(value, Condition | ConditionLike | list | tuple):
+        if isinstance(value, Condition | AssetLike | list | tuple):
             return Schedule(condition=to_condition(cast("ConditionValue", value)))
         if isinstance(value, Timetable | str | timedelta):
             return Schedule(timetable=_short_timetable(value))

@@ -9,7 +9,7 @@ from typing import Literal, cast
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, RollupMapper
 from assetflow.core.time.timetables import PartitionedAtRuntime, Timetable
 from assetflow.core.values.assets import Asset, AssetRef
-from assetflow.core.values.conditions import Condition, ConditionLike, Token
+from assetflow.core.values.conditions import Condition, Token, stands_for
 from assetflow.core.values.keeping import NOTHING, DataFlow, Keeping
 from assetflow.core.values.timing import Deadline, Intake, Opening, check_timing, one_by_one
 from assetflow.errors import InvalidSchedule
@@ -43,10 +43,9 @@ def check_mapper_target(target: object) -> Asset | AssetRef:
     Raises:
         InvalidSchedule: the value is something else, such as a condition of several assets or an alias.
     """
-    if isinstance(target, ConditionLike) and not isinstance(target, type):
-        target = target.as_condition()
-    if isinstance(target, Asset | AssetRef):
-        return target
+    meant = stands_for(target)
+    if isinstance(meant, Asset | AssetRef):
+        return meant
     raise InvalidSchedule(
         f"a mapper belongs to one asset or reference, not to {target!r}",
         rule="5.2",

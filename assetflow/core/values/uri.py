@@ -235,8 +235,8 @@ def _database(port: int, *levels: str) -> SchemeRule:
         if not parts.hostname:
             raise ValueError(f"Name the host, as in {parts.scheme}://host/{'/'.join(levels)}")
         names = parts.path.split("/")[1:]
-        if len(names) != len(levels) or not all(names):
-            raise ValueError(f"Write the path as {'/'.join(levels)}")
+        if len(names) > len(levels) or not all(names):
+            raise ValueError(f"Write the path as {'/'.join(levels)}, or the first names of it")
         try:
             given = parts.port
         except ValueError as cause:

@@ -32,7 +32,12 @@ from assetflow.evaluator.health import (
 )
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.prefect_io.names import MATERIALIZATION_SUCCEEDED, RECORDING_LABEL
-from assetflow.prefect_io.recordings import part_of_recording, recording_from_artifact, recording_from_prefect_event
+from assetflow.prefect_io.recordings import (
+    part_of_recording,
+    read_metadata,
+    recording_from_artifact,
+    recording_from_prefect_event,
+)
 from assetflow.prefect_io.rest import Json
 
 MOST = 50_000
@@ -98,7 +103,7 @@ def _content_from_outside(event: Json) -> int:
     payload = cast(Json, event["payload"] or {})
     uri = event["resource"]["prefect.resource.id"]
     if event["event"] == MATERIALIZATION_SUCCEEDED:
-        return hash((uri, None, repr(payload), None))
+        payload = read_metadata(payload, "")
     return hash((uri, payload.get("partition_key"), repr(payload.get("extra") or {}), payload.get("data_version")))
 
 

@@ -6,6 +6,7 @@ import warnings
 from urllib.parse import SplitResult
 
 import pytest
+from prefect.assets import Asset as PrefectAsset
 
 from assetflow.core.values import uri as uri_module
 from assetflow.core.values.uri import CredentialsCut, check_alias, check_name, normalize, register_scheme
@@ -50,7 +51,8 @@ def test_spelling(given: str, expected: str) -> None:
         ("s3:k", "1.4", "bucket"),
         ("gs://user@/k", "1.4", "bucket"),
         ("postgres:///db/s/t", "1.4", "host"),
-        ("postgres://h/db/t", "1.4", "database/schema/table"),
+        ("postgres://h", "1.4", "database/schema/table"),
+        ("postgres://h/a/b/c/d", "1.4", "database/schema/table"),
         ("postgres://h/db//t", "1.4", "database/schema/table"),
         ("mysql://h/a/b/c", "1.4", "database/table"),
         ("mysql://h:port/a/b", "1.4", "65535"),
@@ -61,6 +63,33 @@ def test_refused_with_rule_and_remedy(given: str, rule: str, word: str) -> None:
         normalize(given)
     assert caught.value.rule == rule
     assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "uri"),
+    [
+        # As prefect-dbt writes them: the adapter, and the parts of the relation.
+        ("athena://awsdatacatalog/jaffle/orders", ""),
+        ("bigquery://shop-prod/jaffle/orders", ""),
+        ("clickhouse://jaffle/orders", ""),
+        ("databricks://main/jaffle/orders", ""),
+        ("duckdb://dev/main/orders", ""),
+        ("mariadb://jaffle/orders", "mysql://jaffle:3306/orders"),
+        ("mysql://jaffle/orders", "mysql://jaffle:3306/orders"),
+        ("postgres://dev/jaffle/orders", "postgres://dev:5432/jaffle/orders"),
+        ("redshift://dev/jaffle/orders", ""),
+        ("snowflake://PROD/JAFFLE/ORDERS", ""),
+        ("spark://jaffle/orders", ""),
+        ("sqlserver://dev/dbo/orders", ""),
+        ("trino://hive/jaffle/orders", ""),
+        # As Prefect's documentation writes them.
+        ("s3://my-bucket/enriched-data.csv", ""),
+        ("postgres://prod/users", "postgres://prod:5432/users"),
+        ("mysql://db/s/t", "mysql://db:3306/s/t"),
+    ],
+)
+def test_1_4_keys_of_prefects_assets_are_uris(key: str, uri: str) -> None:
+    assert normalize(PrefectAsset(key=key).key) == (uri or key)
 
 
 def test_a_password_is_cut_with_its_user_and_never_shown() -> None:

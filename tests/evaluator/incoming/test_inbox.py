@@ -249,6 +249,16 @@ async def test_an_event_with_a_known_id_and_other_content_is_passed_to_the_ledge
     assert line.ledger.uris == ["s3://b/a"]
 
 
+async def test_a_materialization_that_comes_again_with_its_key_is_the_same(line: Line) -> None:
+    metadata = {"rows": 1, "assetflow": {"partition_key": "2026-01-01"}}
+    event = outside("s3://b/a") | {"event": "prefect.asset.materialization.succeeded", "payload": metadata}
+    for _ in range(3):
+        line.inbox.take_event(event)
+        await line.inbox.settled()
+    ((recorded,),) = line.ledger.batches
+    assert [each.partition_key for each in recorded.events] == ["2026-01-01"]
+
+
 async def test_an_unexpected_error_becomes_a_readable_reason(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(_: object) -> None:
         raise KeyError("id")
