@@ -99,18 +99,23 @@ class OpenRuns:
             PrefectUnreachable, PrefectRefused
         """
         async for event in EventLog(self._api).between(since, datetime.now(UTC), _ENDS):
-            if _state_before(event) in _OUTCOMES and (change := run_change(event)) is not None:
+            if (change := run_change(event)) is not None and change.anew:
                 yield change
 
-    async def ended(self, since: datetime) -> Sequence[EndedRun]:
+    async def ended(self, since: datetime, anew: Collection[UUID] = ()) -> Sequence[EndedRun]:
         """Return the runs of deployments that ended since a moment and have not gone on, the first end first.
+
+        Parameters:
+            anew: runs that have ended anew, and so are among them whatever Prefect says of the time of their end.
 
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        wanted = {**_in_state(*_OUTCOMES), "end_time": {"after_": since.isoformat()}}
+        over = _in_state(*_OUTCOMES)
+        wanted = [{**over, "end_time": {"after_": since.isoformat()}}]
+        wanted += [{**over, "id": {"any_": [str(run) for run in anew]}}] if anew else []
         # New ends move later pages down, so that some runs are seen twice, and none is missed.
-        pages = [page async for page in self._pages(wanted, "END_TIME_DESC")]
+        pages = [page for each in wanted async for page in self._pages(each, "END_TIME_DESC")]
         found = {each.flow_run_id: each for page in pages for run in page if (each := ended_run(run)) is not None}
         return sorted(found.values(), key=lambda each: each.ended)
 
@@ -135,17 +140,15 @@ def run_change(event: Json) -> RunChange | None:
     if not number.startswith(_RUN):
         return None
     run, deployment = UUID(number.removeprefix(_RUN)), _deployment_in(event)
+    had_ended = _mapping(_mapping(event.get("payload")).get("intended")).get("from") in _OUTCOMES
     if state in _OUTCOMES:
         at = _moment(resource.get("prefect.state-timestamp") or event.get("occurred"))
-        return RunChange(run, deployment, end=run_end(state, str(resource.get("prefect.state-name", "")), at))
-    retried = _moment(resource.get("prefect.state-timestamp")) if _state_before(event) in _OUTCOMES else None
+        end = run_end(state, str(resource.get("prefect.state-name", "")), at)
+        return RunChange(run, deployment, end=end, anew=had_ended)
+    retried = _moment(resource.get("prefect.state-timestamp")) if had_ended else None
     if retried is not None or state in ("PENDING", "RUNNING"):
         return RunChange(run, deployment, began=_start_in(resource, state), retried=retried)
     return None
-
-
-def _state_before(event: Json) -> object:
-    return _mapping(_mapping(event.get("payload")).get("intended")).get("from")
 
 
 def run_end(state_type: str, name: str, at: datetime | None = None) -> RunEnd | None:

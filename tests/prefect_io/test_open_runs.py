@@ -61,7 +61,7 @@ def test_8_6_a_run_that_runs_again_after_it_waited_does_not_start() -> None:
         ("FAILED", "SCHEDULED", RunChange(RUN, DEPLOYMENT, retried=AT)),
         ("CRASHED", "PENDING", RunChange(RUN, DEPLOYMENT, retried=AT)),
         ("CANCELLED", "PAUSED", RunChange(RUN, DEPLOYMENT, retried=AT)),
-        ("FAILED", "COMPLETED", RunChange(RUN, DEPLOYMENT, end=RunEnd("Any", "completed", AT))),
+        ("FAILED", "COMPLETED", RunChange(RUN, DEPLOYMENT, end=RunEnd("Any", "completed", AT), anew=True)),
         ("RUNNING", "SCHEDULED", None),
     ],
 )
@@ -144,6 +144,28 @@ class Events:
 async def test_4_7_ends_that_took_the_place_of_another_one_are_in_the_log() -> None:
     events = Events("RUNNING", "FAILED")
     found = [each async for each in OpenRuns(cast(PrefectApi, events)).ended_anew(BEGAN)]
-    assert found == [RunChange(UUID(int=2), DEPLOYMENT, end=RunEnd("Completed", "completed", AT))]
+    assert found == [RunChange(UUID(int=2), DEPLOYMENT, end=RunEnd("Completed", "completed", AT), anew=True)]
     names = ["Completed", "Failed", "Cancelled", "Crashed"]
     assert events.asked == [("/events/filter", [f"prefect.flow-run.{name}" for name in names])]
+
+
+class EndedRuns:
+    """A Prefect server's flow runs that have ended: by the time of their first end, and one by its id."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    async def post(self, _path: str, body: Any) -> Any:
+        self.asked.append(body["flow_runs"])
+        state = {"id": str(uuid4()), "timestamp": AT.isoformat(), "message": "set by hand"}
+        of = {"id": str(RUN if "id" in body["flow_runs"] else DECISION), "state_type": "COMPLETED"}
+        return [answer(**of, state_name="Completed", state=state)]
+
+
+async def test_4_8_a_run_that_ended_anew_is_asked_for_by_its_id() -> None:
+    runs = EndedRuns()
+    open_runs = OpenRuns(cast(PrefectApi, runs))
+    assert [each.flow_run_id for each in await open_runs.ended(BEGAN)] == [DECISION]
+    found = await open_runs.ended(BEGAN, [RUN])
+    assert {each.flow_run_id for each in found} == {RUN, DECISION}
+    assert [sorted(each) for each in runs.asked] == [["end_time", "state"], ["end_time", "state"], ["id", "state"]]

@@ -101,6 +101,7 @@ class RunChange(NamedTuple):
         end: how it ended; `None` if it goes on.
         began: when it started, UTC; `None` if it does not start, or starts again after it waited.
         retried: when it left its final state, UTC, because somebody retries it; `None` if it does not (4.7).
+        anew: it had ended before, and somebody sets another final state.
     """
 
     run: UUID
@@ -108,6 +109,7 @@ class RunChange(NamedTuple):
     end: RunEnd | None = None
     began: datetime | None = None
     retried: datetime | None = None
+    anew: bool = False
 
 
 class RunGoingOn(NamedTuple):

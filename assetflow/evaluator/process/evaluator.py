@@ -243,7 +243,7 @@ class Evaluator:
 
     def _heard(self, change: RunChange) -> RunChange:
         if change.end is not None:
-            self.final_states.wake()
+            self.final_states.wake(change.run if change.anew else None)
         return change
 
     async def _keep_lease(self) -> None:

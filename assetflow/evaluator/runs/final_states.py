@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from assetflow.evaluator.health import Health, heard
 from assetflow.evaluator.ledger_thread import LedgerThread
@@ -44,9 +45,16 @@ class FinalStates:
         self._floor = floor
         self._on_ended = on_ended
         self._wake = asyncio.Event()
+        self._anew: set[UUID] = set()
 
-    def wake(self) -> None:
-        """Look soon: a run has ended."""
+    def wake(self, anew: UUID | None = None) -> None:
+        """Look soon: a run has ended.
+
+        Parameters:
+            anew: a run that had ended before. For Prefect, the time of its end stays: it is asked for by its id.
+        """
+        if anew is not None:
+            self._anew.add(anew)
         self._wake.set()
 
     async def run(self) -> None:
@@ -67,14 +75,21 @@ class FinalStates:
     async def look(self, overlap: timedelta = LONG_OVERLAP) -> None:
         """Read the final states since the last look.
 
+        Parameters:
+            overlap: how much further back it reads; with the longest, it also reads which runs ended anew meanwhile.
+
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
         newest = await self._ledger.cursor(CURSOR)
         since = self._floor if newest is None else max(self._floor, newest - overlap)
-        found = await self._open_runs.ended(since)
+        if newest is not None and overlap == LONG_OVERLAP:
+            self._anew |= {change.run async for change in self._open_runs.ended_anew(since)}
+        anew = set(self._anew)
+        found = await self._open_runs.ended(since, anew)
         runs = [replace(each, ended=self._ledger.by_ledger(each.ended)) for each in found]
         if runs and await self._ledger.call(self._ledger.writer.ended_runs.add, runs, self._ledger.now()):
             self._on_ended()
         if found and (newest is None or newest < found[-1].ended):
             await self._ledger.set_cursor(CURSOR, found[-1].ended)
+        self._anew -= anew

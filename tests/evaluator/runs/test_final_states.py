@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from assetflow.core.rules.ended_runs import EndedRun
+from assetflow.core.rules.runs import RunChange
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_schedules import Eager
 from assetflow.evaluator.health import Health
@@ -29,9 +30,19 @@ class Prefect(FakeOpenRuns):
         self.over = list(ended)
         self.since: list[datetime] = []
 
-    async def ended(self, since: datetime) -> Sequence[EndedRun]:
+    async def ended(self, since: datetime, anew: Collection[UUID] = ()) -> Sequence[EndedRun]:
         self.since.append(since)
-        return [each for each in self.over if each.ended > since]
+        return [each for each in self.over if self.first_end(each) > since or each.flow_run_id in anew]
+
+    def first_end(self, run: EndedRun) -> datetime:
+        """Return when a run ended first: for Prefect, the time of its end stays."""
+        return min(each.ended for each in self.over if each.flow_run_id == run.flow_run_id)
+
+    def set_by_hand(self, run: EndedRun, second: float) -> EndedRun:
+        """Put `Completed` in the place of a run's final state."""
+        moment = START + timedelta(seconds=second)
+        self.over.append(replace(run, ended=moment, state_at=moment, state="Completed", outcome="completed", error=""))
+        return self.over[-1]
 
 
 def run(deployment: UUID, second: float, **others: object) -> EndedRun:
@@ -53,6 +64,32 @@ async def test_a_look_goes_on_where_the_last_one_ended_also_after_a_downtime(led
     assert prefect.since[-1] == START + timedelta(seconds=7200) - LONG_OVERLAP
     assert [each.outcome for each in ledger.reader.ended_runs.find()] == ["completed", "failed"]
     assert told == [1, 2]
+
+
+async def test_4_8_a_final_state_that_somebody_sets_in_place_of_another_counts_also_after_a_downtime(
+    ledger: LedgerHere,
+) -> None:
+    flow = ledger.deploy("report/daily", Asset("a")).deployment_id
+    old, new = run(flow, 1), run(flow, 7200)
+    prefect = Prefect(old)
+    states = FinalStates(ledger, prefect, Health(), START, lambda: None)
+    await states.look()
+    prefect.over.append(new)
+    await states.look(timedelta())
+    assert [each.outcome for each in ledger.reader.ended_runs.find()] == ["failed", "failed"]
+
+    prefect.set_by_hand(old, 7300)
+    states.wake(old.flow_run_id)
+    await states.look(timedelta())
+    assert [each.outcome for each in ledger.reader.ended_runs.find()] == ["completed", "failed"]
+
+    prefect.anew = [RunChange(new.flow_run_id, flow, anew=True)]
+    prefect.over.append(run(flow, 20_000, outcome="completed"))
+    await states.look(timedelta())
+    prefect.set_by_hand(new, 30_000)
+    await FinalStates(ledger, prefect, Health(), START, lambda: None).look()
+    assert {each.outcome for each in ledger.reader.ended_runs.find()} == {"completed"}
+    assert ledger.reader.ended_runs.failing() == []
 
 
 async def test_what_waits_for_a_retry_of_its_flow_has_no_event(ledger: LedgerHere) -> None:
