@@ -138,7 +138,7 @@ def _row(event: AssetEvent, completed_by: AssetEvent | None, ui_url: str, *, has
     completed = completed_by is not None and event.id == completed_by.id
     event_link = f" · [event]({ui_url}{event_path(event.id)})" if ui_url else ""
     return [
-        "completed it" if completed else "",
+        "last one needed" if completed else "",
         plain_text(event.asset.name) + event_link,
         *([plain_text(event.partition_key or "")] if has_keys else []),
         plain_text(at(event.occurred)),

@@ -110,7 +110,7 @@ def test_events_on_both_assets_start_the_consumer_and_its_run_says_why(page: Pag
     expect(page.get_by_text(f"{name} runs because its condition held at ")).to_be_visible()
     rows = page.get_by_role("row").filter(has_text="the Assets view")
     expect(rows).to_have_count(2)
-    expect(rows.filter(has_text="completed it")).to_contain_text(customers)
+    expect(rows.filter(has_text="last one needed")).to_contain_text(customers)
 
     run = here.run_of(deployment)
     assert page.url.endswith(f"/runs/{run['id']}")

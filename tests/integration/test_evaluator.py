@@ -75,7 +75,7 @@ def test_the_page_of_the_run_says_why(here: Installation) -> None:
     assert told.startswith(f"consumer-{here.mark}/noted runs because its condition held at ")
     assert [line.split(" | ")[:2] for line in told.splitlines() if line.startswith("| ")][2:] == [
         ["| ", a],
-        ["| completed it", b],
+        ["| last one needed", b],
     ]
 
 

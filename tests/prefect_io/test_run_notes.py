@@ -54,7 +54,7 @@ def test_it_says_why_in_a_sentence_and_lists_what_was_consumed() -> None:
     link = "[event](http://assets.test/events/00000000-0000-0000-0000-00000000000{})"
     source = f"flow run calm-fox (ingest/nightly) · [run](http://prefect.test/runs/flow-run/{SOURCE})"
     assert first == f"|  | orders · {link.format(1)} | 2026-11-20 08:00:00 UTC | {source} |"
-    assert second == f"| completed it | customers · {link.format(2)} | 2026-11-20 08:00:00 UTC | {source} |"
+    assert second == f"| last one needed | customers · {link.format(2)} | 2026-11-20 08:00:00 UTC | {source} |"
     assert links == (
         f"In assetflow: [this run](http://assets.test/runs/{RUN}) · "
         "[its flow](http://assets.test/consumers/report/prod)"
@@ -127,7 +127,7 @@ def test_text_of_users_stays_text(bad: str) -> None:
         schedule=Asset("s3://x/y"),
         consumer=f"flow {bad}/x",
     )
-    (row,) = [line for line in text.splitlines() if "completed it" in line]
+    (row,) = [line for line in text.splitlines() if "last one needed" in line]
     cells = re.split(r"(?<!\\)(?:\\\\)*\|", row)
     assert len(cells) == 7
     for each in cells[1:5]:
