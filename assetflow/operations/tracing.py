@@ -40,9 +40,10 @@ def newest_traces(reader: Reader, limit: int, now: datetime) -> list[Trace]:
     The runs that the backfills of a flow begin with are one tree.
     """
     first, alone = reader.tracing.first_updates(limit), reader.tracing.alone(limit)
-    causes = reader.tracing.follow([event for group in first for event in group], alone, now)
-    led = {each.run.id for each in causes.runs if each.by}
     roots: list[Root] = [root for group in first for root in _roots_of(group)]
+    others = [run for _, runs in roots for run in runs]
+    causes = reader.tracing.follow([event for group in first for event in group], [*alone, *others], now)
+    led = {each.run.id for each in causes.runs if each.by}
     groups: dict[object, list[TracedRun]] = {}
     for run in alone:
         if run.id not in led:

@@ -21,6 +21,8 @@ from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.tracing import newest_traces, trace_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
+from tests.ledger.write.test_lazy import BOARD as FRESH_BOARD
+from tests.ledger.write.test_lazy import lazy
 
 REPORT = Asset("s3://lake/report", name="report")
 NOW = NOON + timedelta(hours=1)
@@ -137,6 +139,39 @@ def test_runs_of_eager_flows_hang_below_what_they_read(ledger: Ledger) -> None:
     ]
     (code,) = [found for found in newest_traces(ledger.reader, 10, place.now) if not found.lines[0].uri]
     assert code.lines[0].name == "core/one", "new code led to it"
+
+
+def test_runs_of_lazy_flows_hang_below_what_they_read(ledger: Ledger) -> None:
+    place = Place(ledger)
+    place.deploy("core/one", lazy([RAW], [CORE]))
+    place.deploy("board/one", lazy([CORE], [FRESH_BOARD]))
+    first = only(place.update(RAW))
+    place.run("board/one", only(place.run("core/one", first, CORE)), FRESH_BOARD)
+    assert tree(ledger, 1, place.now) == [
+        "● s3://lake/raw  by the API",
+        "└─ ✓ core/one  Lazy  1.0 s",
+        "   └─ ● s3://lake/core",
+        "      └─ ✓ board/one  Lazy  1.0 s  ─▶ s3://lake/board",
+    ]
+    assert not place.update(RAW), "the policy leaves it time"
+    assert tree(ledger, "s3://lake/raw", place.now)[1:] == ["└─ ◌ core/one  waits: not needed now"]
+
+
+def test_a_run_by_time_begins_a_tree_and_says_so(ledger: Ledger) -> None:
+    flow = deploy(ledger, "nightly/shop", "0 2 * * *", produces=(ORDERS,))
+    deploy(ledger, "report/nightly", ORDERS)
+    by_time = SourceFlowRun(UUID(int=5), "calm-fox", flow_name="nightly", deployment_name="shop")
+    (decision,) = update(ledger, ORDERS, 1, origin=Origin("task", flow_run=by_time))
+    ran(ledger, decision, 3)
+    end = NOON + timedelta(minutes=1)
+    of = (0, UUID(int=5), "calm-fox", flow.deployment_id, "", None, "Completed", "completed", "time", None)
+    ledger.writer.ended_runs.add([EndedRun(*of, NOON, NOON, end, "", state_at=end)], NOON)
+    (found,) = newest_traces(ledger.reader, 10, NOW)
+    assert told(found) == [
+        "✓ nightly/shop  by time  60 s",
+        "└─ ● orders",
+        "   └─ ✓ report/nightly  2 min",
+    ]
 
 
 def test_keys_of_an_eager_flow_hang_below_their_own_update(ledger: Ledger) -> None:

@@ -65,7 +65,7 @@ _NAMES = select(ASSET.c.uri, READABLE_NAME).where(in_values(ASSET.c.uri, "uris")
 _VERDICTS = select(TARGET.c.consumer, TARGET.c.target_key, TARGET.c.verdict).where(
     in_values(TARGET.c.consumer, "consumers"), in_values(TARGET.c.verdict, "verdicts")
 )
-_WAITS = ("waits", "missing_input", "paused", "retry", "owed")
+_WAITS = ("waits", "missing_input", "paused", "retry", "owed", "not_needed")
 _MISSED = (
     select(MISSED_DEADLINE.c.consumer, MISSED_DEADLINE.c.target_key, func.max(MISSED_DEADLINE.c.at))
     .where(in_values(MISSED_DEADLINE.c.consumer, "consumers"))
