@@ -9,7 +9,7 @@ from typing import Literal
 
 from assetflow.core.rules.ended_runs import Failing
 from assetflow.core.shapes import shape
-from assetflow.core.values.words import asset_path, consumer_path, count, run_path
+from assetflow.core.values.words import asset_path, consumer_path, count, run_path, some
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import MissedDeadlineRecord, RefusedRecord
 
@@ -93,11 +93,12 @@ def _missed(reader: Reader, below: Below) -> Iterator[Need]:
     newest: dict[tuple[int, str | None], MissedDeadlineRecord] = {}
     for each in reader.deadlines.missed(limit=MOST):
         newest.setdefault((each.consumer, each.target_key), each)
+    names = reader.assets.names({uri for each in newest.values() for uri in each.missing})
     for (consumer, key), each in newest.items():
         later = reader.decisions.find(consumer=consumer, target_key=key, limit=1)
         if reader.consumers.named(each.consumer_name) is None or (later and later[0].made >= each.due):
             continue
-        missing = f"still needs {', '.join(each.missing)}" if each.missing else "no decision came"
+        missing = f"still needs {some([names[uri] for uri in each.missing])}" if each.missing else "no decision came"
         number, page = len(below(each.consumer_name)), consumer_path(each.consumer_name)
         yield Need("missed deadline", _with_key(each.consumer_name, key), missing, each.due, number, page)
 

@@ -15,7 +15,7 @@ from assetflow.core.graph.lineage import loops_through
 from assetflow.core.values.conditions import AssetAll
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.redaction import redacted
-from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable, UnknownEvent
+from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable, UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
@@ -33,6 +33,8 @@ QUEUED = 50
 DECISIONS = 15
 PARTITIONS = 20
 MISSED = 5
+# So many names are compared that have a text in them.
+MAKERS = 20
 
 
 def explained(backend: Backend, record: ConsumerRecord, key: str) -> dict[str, object]:
@@ -57,10 +59,12 @@ def explained(backend: Backend, record: ConsumerRecord, key: str) -> dict[str, o
 def earlier(reader: Reader, record: ConsumerRecord, key: str, at: str) -> dict[str, object]:
     """Return why it ran, or did not, at an earlier time, and the deadlines that it missed."""
     moment = _moment(at)
+    missed = reader.deadlines.missed(consumer=record.consumer.id, limit=MISSED)
     return {
         "at": at,
         "past": None if moment is None else past_explanation(reader, record, moment, key or None),
-        "missed": reader.deadlines.missed(consumer=record.consumer.id, limit=MISSED),
+        "missed": missed,
+        "missed_names": reader.assets.names({uri for each in missed for uri in each.missing}),
     }
 
 
@@ -142,7 +146,14 @@ def show_consumer(
         retried: the number of runs that a retry by an operator has just asked for here.
         asked: `pause` or `resume`, if an operator has just asked Prefect for it.
     """
-    record = consumer_at(backend.ledger.reader, flow, deployment)
+    try:
+        record = consumer_at(backend.ledger.reader, flow, deployment)
+    except UnknownConsumer:
+        # A maker without a schedule has no page of its own.
+        name = f"{flow}/{deployment}"
+        if name not in backend.ledger.reader.lineage.other_flows(name, limit=MAKERS):
+            raise
+        return RedirectResponse(url("/runs", flow=name), 303)
     # Let the page reload until the evaluator has the change from Prefect; then drop `asked` from the address.
     waits = asked in ("pause", "resume") and (asked == "pause") != record.consumer.paused
     notice: Notice = {"started": started, "asked": asked if waits else "", "removed": removed, "retried": retried}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Annotated
 from uuid import UUID
 
@@ -16,9 +17,11 @@ from assetflow.api.requests import LARGEST, Backend, TheBackend, TheReader
 from assetflow.core.values.redaction import redacted
 from assetflow.errors import AssetflowError
 from assetflow.ledger.read.explanations import READ_FIRST, decision_explanation, event_explanation
+from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, EventFilter
 from assetflow.operations import decisions
 from assetflow.operations.lookup import decision_with
+from assetflow.operations.runs import with_reasons
 from assetflow.operations.runs_by_hand import retry_run, run_again
 from assetflow.prefect_io.flow_runs import MOST
 from assetflow.prefect_io.open_runs import with_run_now
@@ -61,14 +64,22 @@ async def show_end(request: Request, pages: ThePages, backend: TheBackend, flow_
     with suppress(AssetflowError, TimeoutError):
         async with asyncio.timeout(SECONDS_TO_ANSWER), backend.prefect() as api:
             found, answered = await run_in_prefect(api, flow_run), True
-    record = await run_in_threadpool(backend.ledger.reader.decisions.of_run, flow_run)
-    return await run_in_threadpool(
-        pages.show,
+    show = partial(_end, request, pages, backend.ledger.reader, flow_run)
+    return await run_in_threadpool(show, found, answered=answered)
+
+
+def _end(
+    request: Request, pages: Pages, reader: Reader, flow_run: UUID, found: RunInPrefect | None, *, answered: bool
+) -> Response:
+    record = reader.decisions.of_run(flow_run)
+    consumed = [] if record is None else reader.decisions.consumed_assets([record.number]).get(record.number, [])
+    return pages.show(
         request,
         "run_end.html",
         fragment="end",
         flow_run=flow_run,
         record=record,
+        consumed=consumed,
         found=found,
         answered=answered,
     )
@@ -161,12 +172,13 @@ def _page(
         told = with_run_now(told, backend.now(), backend.prefect)
     produced = [] if flow_run is None else reader.events.find(EventFilter(flow_run_id=flow_run), limit=PRODUCED + 1)
     source = next((event.source_flow_run for event in produced), None)
+    ended = None if flow_run is None or told is not None else reader.ended_runs.get(flow_run)
     consumed = [] if told is None else told.oldest_events(CONSUMED)
     return pages.show(
         request,
         "run.html",
         fragment="live_part",
-        status=status if told or produced else 404,
+        status=status if told or produced or ended else 404,
         refused=refused,
         retried=retried,
         started=started,
@@ -174,6 +186,7 @@ def _page(
         told=told,
         flow_run=flow_run,
         source=source,
+        ended=None if ended is None else with_reasons(reader, [ended])[0],
         again=look_again([record]),
         states=states_address([record]),
         consumed=[redacted(event) for event in consumed],

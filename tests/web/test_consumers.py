@@ -175,7 +175,7 @@ def test_a_consumer_shows_its_next_instants_and_the_deadlines_that_it_missed(sit
 
     missed = site.page(REPORT)
     assert "Missed deadlines" in missed.text
-    assert any(row.endswith(f"{CUSTOMERS.uri} 1 told") for row in missed.rows)
+    assert any(row.endswith("customers 1 told") for row in missed.rows)
 
 
 def test_a_note_on_the_deployment_is_shown(site: Site, ledger: Ledger) -> None:

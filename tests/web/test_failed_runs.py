@@ -76,7 +76,7 @@ def test_a_failed_run_shows_why_the_end_of_its_log_and_what_it_would_start(make_
     assert f"Why it failed Failed {MESSAGE}" in end.text
     assert end.text.index("Reading amqp://") < end.text.index("Encountered <b>an</b> exception")
     assert "secret" not in end.text
-    assert "the updates that it consumed" in end.text
+    assert "given what this one was given, the 2 updates of orders, customers, and consume nothing" in end.text
     previews = [each["hx-get"] for each in end.named("div") if "preview" in each.get("hx-get", "")]
     assert previews == ["/consumers/report/nightly/run/preview"]
 

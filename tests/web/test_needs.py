@@ -6,14 +6,21 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
+from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.timing import Deadline
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
+from assetflow.operations import backfill
+from assetflow.operations.backfill import BackfillWanted
+from assetflow.operations.installation import Installation
 from assetflow.operations.needs import Need, needs_of
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.ledger.read.test_ended_runs import ended
+from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
 from tests.web.conftest import MakeSite, Site
 
 MINUTE = timedelta(minutes=1)
@@ -81,6 +88,28 @@ def test_all_are_listed_and_those_that_nothing_made_good_need_a_person(make_site
     assert DOWN in overview
 
 
+def test_a_run_that_no_decision_started_says_what_is_known_of_it(make_site: MakeSite, ledger: Ledger) -> None:
+    bad_day(ledger)
+    site = make_site(now=lambda: NOON + timedelta(hours=1))
+    for flow, words in (
+        ("orders-producer/shop", "it was started by hand. Nothing has made it good."),
+        ("nightly/shop", "its timetable did. Nothing has made it good."),
+        ("loader/shop", "it was started by hand. Something has made it good since."),
+    ):
+        (last, *_) = ledger.reader.ended_runs.find(failed=True, flow=flow)
+        page = site.page(f"/runs/{last.flow_run_id}").text
+        assert words in page
+        assert f"Flow {flow}" in page
+        assert "unknown" not in page
+
+
+def test_a_maker_without_a_schedule_leads_to_its_runs(site: Site, ledger: Ledger) -> None:
+    told = declaration_to_text(FlowDeclaration(produces=(ORDERS,)))
+    ledger.writer.lineage.declare(uuid4(), "loader/shop", told, NOON)
+    assert site.get("/consumers/loader/shop").headers["location"] == "/runs?flow=loader%2Fshop"
+    assert site.get("/consumers/loader/shap").status_code == 404
+
+
 def test_that_for_which_most_waits_comes_first(ledger: Ledger) -> None:
     bad_day(ledger)
     found = [(each.kind, each.what, each.below) for each in needs(ledger.reader)]
@@ -127,3 +156,42 @@ def test_a_long_list_shows_the_first_and_the_way_to_all(site: Site, ledger: Ledg
     assert "3 more" in page.text
     assert "/?whole=true" in page.links
     assert "flow-0/shop" in site.page("/?whole=true").text
+
+
+def test_a_missed_deadline_needs_a_person_until_a_decision_comes(ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS, deadline=Deadline(30 * MINUTE), produces=(REPORT,))
+    deploy(ledger, "board/shop", REPORT)
+    update(ledger, ORDERS, 1)
+    ledger.writer.clock.run(NOON + timedelta(hours=1), NOON + timedelta(hours=1))
+    (found,) = needs(ledger.reader)
+    assert (found.kind, found.what, found.below) == ("missed deadline", "report/shop", 1)
+    assert (found.words, found.since) == ("still needs customers", NOON + 31 * MINUTE)
+    update(ledger, CUSTOMERS, 70)
+    assert needs(ledger.reader) == []
+
+
+def test_a_backfill_needs_a_person_while_it_is_stopped_or_a_target_of_it_has_failed(ledger: Ledger) -> None:
+    place = Place(ledger, NOON)
+    place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), catchup="none"))
+    place.run("core/shop", only(place.update(RAW, "mon")), CORE)
+    wanted = BackfillWanted(CORE.uri, keys=("mon", "tue"))
+    at = Installation(ledger, now=place.later)
+    backfill.begin(at, wanted, backfill.plan(ledger.reader, wanted), concurrency=1, by="anna", why="a bug")
+    assert needs(ledger.reader) == []
+    backfill.stop(at, 1)
+    (stopped,) = needs(ledger.reader)
+    assert (stopped.kind, stopped.what, stopped.page) == ("backfill stopped", "Backfill 1", "/backfills/1")
+    backfill.resume(at, 1)
+    for outcome in ("failed", "completed"):
+        (made,) = (each for each, _ in ledger.reader.decisions.waiting())
+        end = place.later()
+        ledger.writer.decisions.ended(outcome.capitalize(), end, decision_id=made.id, outcome=outcome)
+        of = run(made.deployment_id, 0, outcome, made.target_key, error="no such file")
+        ledger.writer.ended_runs.add([replace(of, ended=end, state_at=end)], NOON)
+    failed, key = needs(ledger.reader)
+    assert (failed.kind, failed.words) == ("backfill failed", "1 target of 2 failed: core/shop mon")
+    assert (key.kind, key.what) == ("failed", "core/shop mon")
+    end = place.later()
+    good = run(made.deployment_id, 0, "completed", "mon")
+    ledger.writer.ended_runs.add([replace(good, ended=end, state_at=end)], NOON)
+    assert needs(ledger.reader) == []

@@ -90,9 +90,23 @@
     const text = (utc ? new Date(then) : local).toISOString().slice(0, 19).replace("T", " ");
     return utc ? `${text} UTC` : text;
   };
+  // A time to explain is typed in the zone that is shown, and sent in UTC. Without scripts it is typed in UTC.
+  const typed = document.getElementById("field-at");
+  let typedInUtc = true;
+  const instant = () => Date.parse(typedInUtc ? `${typed.value}Z` : typed.value);
+  const convert = (utc) => {
+    if (!typed || utc === typedInUtc) return;
+    if (typed.value) typed.value = clock(instant(), utc).slice(0, 19).replace(" ", "T");
+    typedInUtc = utc;
+    document.getElementById("zone-of-at").textContent = utc ? "UTC" : "local";
+  };
+  typed?.form.addEventListener("formdata", ({ formData }) => {
+    formData.set("at", new Date(instant()).toISOString());
+  });
   const grow = () => {
     const utc = isUtc();
     document.getElementById("zone-name").textContent = utc ? "UTC" : "local";
+    convert(utc);
     document.querySelectorAll("time[data-at], time[data-ago]").forEach((time) => {
       const then = Date.parse(time.dateTime);
       if (Number.isNaN(then)) return;
