@@ -62,3 +62,22 @@ def test_the_api_and_the_page_know_the_same_tree(site: Site, ledger: Ledger) -> 
     assert site.get(f"/api/v1/trace/{event_id(2)}").json() == found
     assert site.get(f"/api/v1/trace/{UUID(int=99)}").status_code == 404
     assert CUSTOMERS.uri == found["lines"][0]["uri"]
+
+
+def test_what_failed_has_the_buttons_that_put_it_right(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    deploy(ledger, "audit/all", CUSTOMERS)
+    (failed,), (refused,) = update(ledger, ORDERS, 1), update(ledger, CUSTOMERS, 2)
+    ledger.writer.decisions.launched(failed.id, RUN, NOON)
+    for address in ("/activity", "/activity/orders"):
+        assert "Run again" not in site.page(address).text, "it goes on"
+    ledger.writer.decisions.ended("Failed", NOON + timedelta(minutes=5), flow_run_id=RUN)
+    ledger.writer.decisions.undeliverable(refused.id, "Prefect refused it", NOON)
+    page = site.page("/activity")
+    assert {form["action"] for form in page.named("form")} >= {
+        f"/runs/{RUN}/retry",
+        f"/runs/{RUN}/again",
+        f"/decisions/{refused.id}/replay",
+    }
+    assert "Run again report/nightly" in [button.get("aria-label") for button in page.named("button")]
+    assert "Run again" in site.page("/activity/orders").text
