@@ -11,6 +11,7 @@ from rich.text import Text
 
 from assetflow.cli.explanation_output import Explanation, show_explanation
 from assetflow.cli.output import print_json, show, text
+from assetflow.cli.runs_output import states_now
 from assetflow.cli.status_output import show_asset
 from assetflow.cli.values import AsJson, DecisionName, EventName, ZeroOrMore, since_option
 from assetflow.cli.watch import watchable
@@ -20,6 +21,7 @@ from assetflow.core.graph.parts import Way
 from assetflow.core.values.words import ago, count
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import (
+    asset_explanation,
     consumer_explanation,
     decision_explanation,
     event_explanation,
@@ -72,7 +74,7 @@ def explain(
         )
     with Reader.open() as reader:
         if asset is not None:
-            show_asset(reader.freshness.explained(find_uri(reader, asset), key, datetime.now(UTC)), json=json)
+            show_asset(asset_explanation(reader, find_uri(reader, asset), key, datetime.now(UTC)), json=json)
             return
         if event is not None:
             explanation: Explanation = event_explanation(reader, find_event(reader, event))
@@ -127,11 +129,24 @@ def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: AsJ
     """
     with Reader.open() as reader:
         node = find_node(reader, what)
-        graph = graph_of(reader, Wanted(node, up, down, hubs=False))
+        graph = _with_states_now(reader, graph_of(reader, Wanted(node, up, down, hubs=False)))
     if json:
         print_json(graph)
     else:
         show(*_lines(graph, datetime.now(UTC)))
+
+
+def _with_states_now(reader: Reader, graph: Graph) -> Graph:
+    """Return the graph in which the flows that run have the states of their newest runs in Prefect."""
+    flows = {box.value for box in graph.nodes if box.kind == "flow" and box.state == "running"}
+    runs = {each.consumer_name: each for each in reader.decisions.running(limit=None) if each.consumer_name in flows}
+    states = states_now(list(runs.values()))
+    known = {flow: state.lower() for flow, made in runs.items() if (state := states.get(made.flow_run_id))}
+    nodes = [
+        replace(box, state=known[box.value]) if box.kind == "flow" and box.value in known else box
+        for box in graph.nodes
+    ]
+    return replace(graph, nodes=nodes)
 
 
 def _lines(graph: Graph, now: datetime) -> Iterator[Text]:
@@ -150,7 +165,7 @@ def _lines(graph: Graph, now: datetime) -> Iterator[Text]:
 _MARKS = {
     **dict.fromkeys(("fresh", "updated", "Completed"), ("✔", "green")),
     **dict.fromkeys(("failed", "Failed", "Crashed", "TimedOut", "undeliverable"), ("✗", "red")),
-    **dict.fromkeys(("stale", "outdated", "late", "waiting", "pending"), ("○", "yellow")),
+    **dict.fromkeys(("stale", "outdated", "late", "waiting", "pending", "scheduled"), ("○", "yellow")),
     **dict.fromkeys(("missing", "never updated", "never run"), ("○", "red")),
     **dict.fromkeys(("running", "launched"), ("●", "cyan")),
     **dict.fromkeys(("paused", "held"), ("■", "magenta")),

@@ -76,7 +76,7 @@ def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
         _title(explanation.name, explanation.state, _STATES[explanation.state]),
         sentence(explanation.words),
     ]
-    parts += [Text.assemble(("! ", "yellow"), shown(note)) for note in explanation.notes]
+    parts += _notes(explanation.notes)
     if explanation.plan is not None:
         parts += [Text(), *_plan(explanation.plan)]
     if explanation.condition and not explanation.partitions:
@@ -100,6 +100,11 @@ def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
     return parts
 
 
+def _notes(words: Iterable[str]) -> list[Text]:
+    """Lay out sentences that need attention, a line each."""
+    return [Text.assemble(("! ", "yellow"), shown(note)) for note in words]
+
+
 def _plan(plan: PlannedConsumer) -> Iterator[RenderableType]:
     """Lay out what an Eager or Lazy consumer would run now, and what holds it back."""
     yield text(plan.words, "bold")
@@ -112,7 +117,7 @@ def _plan(plan: PlannedConsumer) -> Iterator[RenderableType]:
 
 def partition_parts(explanation: PartitionExplanation, *, events: bool = True) -> list[RenderableType]:
     """Lay out a pending partition: its condition with received and missing keys, and its queued events."""
-    parts: list[RenderableType] = [sentence(explanation.words, "bold")]
+    parts: list[RenderableType] = [sentence(explanation.words, "bold"), *_notes(explanation.notes)]
     parts += [_tree(explanation.condition)] if explanation.condition else []
     if events and explanation.events:
         parts += [Text(), _events(explanation.events, None)]
@@ -199,7 +204,7 @@ def _events(events: Iterable[EventSummary], completed: UUID | None) -> Renderabl
     return rows(made, cells, empty="No events.", spare=("by", "id", "recorded"))
 
 
-def _event_cells(event: EventSummary, completed_it: bool) -> list[Text]:
+def _event_cells(event: EventSummary, is_last: bool) -> list[Text]:
     return [
         Text("" if event.sequence is None else str(event.sequence)),
         text(event.name),
@@ -207,5 +212,5 @@ def _event_cells(event: EventSummary, completed_it: bool) -> list[Text]:
         Text("" if event.recorded is None else at(event.recorded)),
         text(event.source),
         id_cell(event.id),
-        Text("completed it" if completed_it else "", "green"),
+        Text("last one needed" if is_last else ""),
     ]

@@ -98,20 +98,19 @@ def plan(
         print_json(found)
         return
     cells = (row for each in found for row in _rows(each))
-    show(rows(table("consumer", "key", "verdict", "why", "looked at next"), cells, empty=empty))
+    show(rows(table("consumer", "key", "plan", "looked at next"), cells, empty=empty))
 
 
 def _rows(of: PlannedConsumer) -> Iterator[list[Text]]:
     name = text(of.consumer)
     if not of.targets:
-        yield [name, Text(), Text("–", "dim"), text(of.words), Text()]
+        yield [name, Text(), text(of.words, "dim"), Text()]
     for each in of.targets:
         style = "green" if each.verdict in ("run", "in_progress") else "yellow"
-        verdict = Text(each.verdict.replace("_", " "), style)
-        yield [name, text(each.partition_key or ""), verdict, text(each.words), text(each.looked_at)]
+        yield [name, text(each.partition_key or ""), text(each.words, style), text(each.looked_at)]
     more = sum(of.counts.values()) - len(of.targets)
     if more > 0:
-        yield [name, Text(f"and {more:,} more", "dim"), Text(), text(of.words), Text()]
+        yield [name, Text(f"and {more:,} more", "dim"), text(of.words), Text()]
 
 
 def retry(consumer: str, /, *, key: str | None = None, all_failed: bool = False, json: AsJson = False) -> None:

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, time
-from uuid import UUID
 
 import cyclopts
 from rich.text import Text
 
 from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.runs_output import SPARE, STYLES, runs_table, took
+from assetflow.cli.runs_output import SPARE, STYLES, runs_table, states_now, took
 from assetflow.cli.values import AsJson, AtLeastOne, Id, Wide, since_option
 from assetflow.cli.watch import lists
 from assetflow.core.shapes import as_json
 from assetflow.core.values.words import some
-from assetflow.errors import AssetflowError, UnknownConsumer
+from assetflow.errors import UnknownConsumer
 from assetflow.ledger.read.explanations import run_explanation
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import DecisionRecord
-from assetflow.operations.installation import open_prefect
 from assetflow.operations.lookup import find_consumer
 from assetflow.operations.runs import ListedRun, list_runs, with_reasons
 
 app = cyclopts.App(name="runs", help="Runs of the flows that are scheduled on assets or make them.")
-
-SECONDS_TO_ANSWER = 3.0
 
 
 @app.command
@@ -140,7 +132,7 @@ def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int,
         shown = zip(found, names, strict=True)
         print_json([as_json(each) | {"flow_run_name": name} for each, name in shown])
         return
-    states, now = _states(found), datetime.now(UTC)
+    states, now = states_now(found), datetime.now(UTC)
     made = table("state", "flow", "key", "because of", "started", "run id")
     cells = (
         [
@@ -154,18 +146,3 @@ def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int,
         for each in found
     )
     show(rows(made, cells, empty=empty_message(reader, "No run goes on."), spare=SPARE, wide=wide), wide=wide)
-
-
-def _states(going_on: Sequence[DecisionRecord]) -> Mapping[UUID | None, str]:
-    """Return the states that Prefect has for runs that have not ended; without an answer from Prefect, none."""
-    runs = [each.flow_run_id for each in going_on if each.flow_run_id is not None]
-    return asyncio.run(_ask(runs)) if runs else {}
-
-
-async def _ask(runs: Sequence[UUID]) -> Mapping[UUID | None, str]:
-    from assetflow.prefect_io.flow_runs import MOST, run_states
-
-    with suppress(AssetflowError, TimeoutError):
-        async with asyncio.timeout(SECONDS_TO_ANSWER), open_prefect() as api:
-            return {**await run_states(api, runs[:MOST])}
-    return {}

@@ -26,7 +26,8 @@ def show_asset(explanation: AssetExplanation, *, json: bool) -> None:
         return
     made = table("input", "key", "read", "recorded", "now", "recorded", "")
     reads = rows(made, map(_cells, explanation.reads), empty="It is made from nothing that is known here.")
-    show(*status_parts(explanation), Text(), reads, *_path_parts(explanation.data_path))
+    failed = (text(run.as_maker(), "red") for run in explanation.failed_makers)
+    show(*status_parts(explanation), *failed, Text(), reads, *_path_parts(explanation.data_path))
 
 
 def _path_parts(path: Sequence[DataStep]) -> list[RenderableType]:

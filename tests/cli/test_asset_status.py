@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,10 +11,12 @@ from rich.text import Text
 
 from assetflow import Asset, Eager, FreshnessPolicy
 from assetflow.core.partitions import IdentityMapper
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.screen import screen_of
-from tests.ledger.making import NOW, A, B, C, deploy_maker, update
+from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update
+from tests.ledger.read.test_ended_runs import ended
 
 
 @pytest.fixture
@@ -180,3 +183,21 @@ def test_8_12_an_asset_is_explained_by_the_source_that_its_data_time_follows_fro
     steps = call("explain", "--asset", B.uri, "--json").json["data_path"]
     assert [(each["uri"], each["source"]) for each in steps] == [(B.uri, False), (A.uri, True)]
     assert "data path" not in call("explain", "--asset", A.uri).out
+
+
+@pytest.mark.usefixtures("made")
+def test_a_maker_that_failed_is_named_where_its_asset_or_a_key_that_waits_for_it_is_explained(
+    ledger: Ledger, call: Call
+) -> None:
+    by_key = PartitionedAssetTimetable(assets=B, default_partition_mapper=IdentityMapper())
+    deploy(ledger, by_key, "report/x")
+    maker = ledger.reader.consumers.named("make-b/x")
+    assert maker is not None
+    failed = replace(ended(maker.consumer.deployment_id, 1, "crashed", "mon"), error="no memory")
+    ledger.writer.ended_runs.add([failed], NOW)
+    told = "make-b/x crashed for mon at 2026-01-01 12:01:00 UTC: no memory"
+    assert told in call("explain", "--asset", B.uri).out
+    (found,) = call("explain", "--asset", B.uri, "--key", "mon", "--json").json["failed_makers"]
+    assert (found["flow"], found["error"]) == ("make-b/x", "no memory")
+    assert call("explain", "--asset", B.uri, "--key", "tue", "--json").json["failed_makers"] == []
+    assert f"! {told}" in call("explain", "report/x", "--key", "mon").out

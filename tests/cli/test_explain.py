@@ -98,7 +98,9 @@ def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
     assert told["id"] == str(decision.id)
     assert told["completed_by"] == str(event_id(2))
     assert [each["id"] for each in told["events"]] == [str(event_id(1)), str(event_id(2))]
-    assert "completed it" in call("explain", "--run", str(run)).out
+    assert "last one needed" in call("explain", "--run", str(run)).out
+    for name in (decision.id, str(decision.id)[:8], 1):
+        assert call("explain", "--run", str(name), "--json").json == told
 
 
 def test_a_run_of_a_consumer_that_was_deployed_anew_is_not_judged_by_the_new_schedule(

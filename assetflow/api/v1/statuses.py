@@ -11,6 +11,7 @@ from assetflow.api.requests import EtagRoute, Moment, Page, PathAsset, Text, The
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.status import AssetExplanation, Status
 from assetflow.errors import places
+from assetflow.ledger.read.explanations import asset_explanation
 from assetflow.ledger.read.freshness import AssetVersion
 from assetflow.operations.lookup import find_uri
 from assetflow.operations.planning import planned
@@ -38,7 +39,7 @@ def get_status(asset: PathAsset, backend: TheBackend, partition_key: PartitionKe
 def explain_asset(asset: PathAsset, backend: TheBackend, partition_key: PartitionKey = None) -> AssetExplanation:
     """Return the status, the versions that were read beside those of now, and where the data time comes from (8.12)."""
     reader = backend.ledger.reader
-    return reader.freshness.explained(find_uri(reader, asset), partition_key, backend.now())
+    return asset_explanation(reader, find_uri(reader, asset), partition_key, backend.now())
 
 
 @router.get("/assets/{asset:path}/versions", responses=answers(404))

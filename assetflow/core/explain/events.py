@@ -244,7 +244,7 @@ def _words(event: AssetEvent, receipt: Receipt, consumer: str, decision: Decisio
         case "skipped":
             return f"skipped for {consumer}{key}{_when(receipt)}: its deadline passed (on_deadline='skip')"
         case "compared":
-            return f"compared by {consumer} with what its outputs were made from"
+            return f"checked by {consumer}: it runs when its outputs are out of date"
 
 
 def _when(receipt: Receipt) -> str:
@@ -276,7 +276,7 @@ def _short(event: AssetEvent, receipt: Receipt, decision: DecisionFacts | None) 
         case "skipped":
             return f"skipped{_when(receipt)}: the deadline passed (on_deadline='skip')"
         case "compared":
-            return "compared with what the outputs were made from"
+            return "checked: it runs when its outputs are out of date"
 
 
 def _taken(event: AssetEvent) -> str:

@@ -41,6 +41,8 @@ class PartitionExplanation:
     """Its latest decision. If nothing is queued, `received` and `condition` tell what that consumed."""
     plan: PlannedTarget | None = None
     """Of an Eager consumer: what it would run for the key now, and what holds it back; null if it is up to date."""
+    notes: Sequence[str] = ()
+    """Which makers of what it may wait for have failed, in words."""
 
 
 def explain_partition(

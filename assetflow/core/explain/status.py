@@ -16,6 +16,7 @@ from assetflow.core.freshness.reads import base_of, causes_of, items_read, targe
 from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Target
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.freshness.statuses import ItemCounts, Statuses
+from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.shapes import shape
 from assetflow.core.values.freshness_policy import CURRENT, DataTime, State
 from assetflow.core.values.keeping import Cause
@@ -279,6 +280,8 @@ class AssetExplanation(Status):
     data_path: Sequence[DataStep] = ()
     """From the asset to the source that its data time follows from; empty if it was never made or nothing compares it,
     and of one partition."""
+    failed_makers: Sequence[EndedRun] = ()
+    """The last runs of its makers that failed, and that nothing has made good."""
 
 
 def explain_asset(

@@ -25,6 +25,7 @@ from assetflow.core.explain import (
     explain_then,
 )
 from assetflow.core.explain.later import DecisionBefore
+from assetflow.core.explain.status import AssetExplanation
 from assetflow.core.explain.what_if import WhatIf, if_recorded, if_resumed
 from assetflow.core.graph.lineage import Node
 from assetflow.core.rules.runs import Named
@@ -65,15 +66,21 @@ def consumer_explanation(
     keeps = record.consumer.schedule.keeping is not None
     plan = next(iter(reader.freshness.plan(now, record.consumer.id)), None) if keeps else None
     told = explain_consumer(replace(facts, plan=plan), now)
-    return replace(told, notes=[*told.notes, *_failed_makers(reader, facts)])
+    return replace(told, notes=[*told.notes, *_failed_makers(reader, facts.consumer.schedule, facts.names)])
 
 
-def _failed_makers(reader: Reader, facts: ConsumerFacts) -> list[str]:
+def _failed_makers(reader: Reader, schedule: Schedule, names: KnownNames) -> list[str]:
     """Return which makers of what a consumer may wait for have failed."""
-    tokens, owners = facts.consumer.schedule.judging_tokens, facts.names.owners
-    uris = [token.value if token.kind == "uri" else owners.get(token.value, "") for token in tokens]
+    tokens = schedule.judging_tokens
+    uris = [token.value if token.kind == "uri" else names.owners.get(token.value, "") for token in tokens]
     failed = reader.ended_runs.failed_makers([uri for uri in dict.fromkeys(uris) if uri])
     return [run.as_maker() for run in failed]
+
+
+def asset_explanation(reader: Reader, uri: str, key: str | None, now: datetime) -> AssetExplanation:
+    """Explain whether an asset, or one of its partitions, is up to date, and which makers of it have failed."""
+    makers = [run for run in reader.ended_runs.failed_makers([uri]) if key is None or run.target_key in (None, key)]
+    return replace(reader.freshness.explained(uri, key, now), failed_makers=makers)
 
 
 def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: str) -> PartitionExplanation:
@@ -84,19 +91,24 @@ def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: st
     last = decision_explanation(reader, decided[0]) if decided else None
     plans = reader.freshness.plan(now, consumer.id, target_key) if consumer.schedule.keeping is not None else []
     plan = next((target for each in plans for target in each.targets), None)
-    return explain_partition(consumer.schedule, queue, names_of(reader, consumer.schedule), last=last, plan=plan)
+    names = names_of(reader, consumer.schedule)
+    told = explain_partition(consumer.schedule, queue, names, last=last, plan=plan)
+    return replace(told, notes=_failed_makers(reader, consumer.schedule, names))
 
 
-def run_explanation(reader: Reader, flow_run_id: UUID) -> DecisionExplanation:
+def run_explanation(reader: Reader, run: UUID) -> DecisionExplanation:
     """Explain why a flow run exists.
+
+    Parameters:
+        run: its id, or that of its decision.
 
     Raises:
         UnknownEvent: no decision started the run.
     """
-    record = reader.decisions.of_run(flow_run_id)
+    record = reader.decisions.of_run(run) or reader.decisions.get(run)
     if record is None:
         raise UnknownEvent(
-            f"no decision started the flow run {flow_run_id}",
+            f"no decision started the flow run {run}",
             fix="It was started by hand, by time or by something else, or it belongs to another ledger",
         )
     return decision_explanation(reader, record)

@@ -44,7 +44,7 @@ def test_8_12_the_explanation_of_an_asset_leads_to_the_source_of_its_data_time(l
         ledger.writer.events.record([recording], NOW + timedelta(minutes=minute))
     found, status = api.get(f"{FACT}/explanation").json(), api.get(f"{FACT}/status").json()
 
-    assert found.keys() == status.keys() | {"reads", "data_path"}
+    assert found.keys() == status.keys() | {"reads", "data_path", "failed_makers"}
     assert (found["state"], found["producer"]) == (status["state"], status["producer"]) == ("stale", "make/x")
     assert [(each["read"], each["now"], each["same"]) for each in found["reads"]] == [("first", "second", False)]
     changed = found["causes"][0]["since"]
