@@ -17,7 +17,7 @@ from tests.properties.drawn_freshness import scenario
 Json = dict[str, Any]
 
 NUMBERS = range(60)
-# As many as `make test` has time for: 5,000 of each chapter had one answer on 2026-11-26.
+# As many as `make test` has time for.
 SEEDED = range(30)
 
 
