@@ -6,9 +6,12 @@ the command line prints it as it stands, the API sends its parts, and nobody has
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
+
+if TYPE_CHECKING:
+    from assetflow.core.values.checks import CheckResult
 
 
 class AssetflowError(Exception):
@@ -168,6 +171,12 @@ class InvalidFlow(AssetflowError, TypeError):
     """A decorated function that cannot be a flow or a task as asked."""
 
     code = "invalid-flow"
+
+
+class InvalidCheck(AssetflowError, ValueError):
+    """A check of data that cannot work, or that is not of an outlet (contract chapter 12)."""
+
+    code = "invalid-check"
 
 
 class InvalidListener(AssetflowError, TypeError):
@@ -435,6 +444,26 @@ class PublishFailed(AssetflowError):
     """A dataset could not be published; on a local path, the old data is whole."""
 
     code = "publish-failed"
+
+
+class CheckFailed(AssetflowError):
+    """New data that did not pass its checks, and was not published; the old data is whole. Contract 12.2.
+
+    Attributes:
+        results: what the checks found, those that passed too.
+    """
+
+    code = "check-failed"
+    results: Sequence[CheckResult] = ()
+
+    def at(self, where: str) -> CheckFailed:
+        """Return the same error at this place, as `AssetflowError.at` does."""
+        error = cast("CheckFailed", super().at(where))
+        error.results = self.results
+        return error
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (*super().__reduce__(), {"results": self.results})
 
 
 class ReadFailed(AssetflowError):

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature
+from pathlib import Path
 from types import EllipsisType
 from typing import Any, ParamSpec, TypeVar, Unpack, cast
 
 from assetflow.authoring.attempts import FILLED
+from assetflow.authoring.checks import Check, Checks
 from assetflow.authoring.flows import AssetFlow, flow
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.past_events.sources import resolve_name
@@ -153,6 +155,8 @@ class _AssetDecorator:
         freshness: as in `Asset`.
         spark: True if the first parameter is a Spark session, or the session's `master`, `remote` and `conf`. By
             default the name of the first parameter decides.
+        checks: the checks of the asset's data, from `assetflow.checks`; see `task`.
+        keep_failed: as in `task`.
         coalesce: as in `flow`.
         while_paused: as in `flow`.
         options: `debounce` to `on_deadline` and `code_version` as in `flow`, and everything that Prefect's `flow`
@@ -165,6 +169,7 @@ class _AssetDecorator:
         InvalidAsset: the URI, the name, or the name of a parameter breaks contract 1.4 or 1.5.
         InvalidSchedule: as in `flow`.
         InvalidFlow: the function has a parameter without a name (`*args`), or it is not a function.
+        InvalidCheck: as in `task`.
     """
 
     def __call__(
@@ -179,6 +184,8 @@ class _AssetDecorator:
         extra: Mapping[str, object] | None = None,
         freshness: FreshnessPolicy | None = None,
         spark: bool | Mapping[str, Any] | None = None,
+        checks: Check | Sequence[Check] = (),
+        keep_failed: str | Path | None = None,
         coalesce: bool = False,
         while_paused: WhilePaused = "drop",
         **options: Unpack[UnnamedFlowKeywords],
@@ -190,7 +197,8 @@ class _AssetDecorator:
             called = name or function.__name__
             made = Asset(uri=uri or called, name=called, group=group, extra=extra, freshness=freshness)
             flow_options = {"schedule": schedule, "coalesce": coalesce, "while_paused": while_paused, **options}
-            return _define(function, (made,), spark, flow_options)
+            task_options = {"checks": {made: checks} if checks else None, "keep_failed": keep_failed}
+            return _define(function, (made,), spark, task_options, flow_options)
 
         return decorate if fn is None else decorate(fn)
 
@@ -200,6 +208,8 @@ class _AssetDecorator:
         outlets: OutletValues,
         schedule: FlowSchedule = None,
         spark: bool | Mapping[str, Any] | None = None,
+        checks: Checks | None = None,
+        keep_failed: str | Path | None = None,
         coalesce: bool = False,
         while_paused: WhilePaused = "drop",
         **options: Unpack[FlowKeywords],
@@ -217,6 +227,8 @@ class _AssetDecorator:
             outlets: assets, references or aliases, in a list.
             schedule: as in `flow`.
             spark: as in `asset`.
+            checks: as in `task`.
+            keep_failed: as in `task`.
             coalesce: as in `flow`.
             while_paused: as in `flow`.
             options: `debounce` to `on_deadline` as in `flow`, and everything that Prefect's `flow` takes.
@@ -227,6 +239,7 @@ class _AssetDecorator:
         Raises:
             InvalidFlow: as in `asset`, or there are no outlets.
             InvalidSchedule: as in `flow`.
+            InvalidCheck: as in `task`.
         """
         made = to_outlets(outlets, "outlets")
         if not made:
@@ -235,7 +248,8 @@ class _AssetDecorator:
         def decorate(function: Callable[..., Any]) -> AssetDefinition[..., Any]:
             _check_is_function(function)
             flow_options = {"schedule": schedule, "coalesce": coalesce, "while_paused": while_paused, **options}
-            return _define(function, made, spark, flow_options)
+            task_options = {"checks": checks, "keep_failed": keep_failed}
+            return _define(function, made, spark, task_options, flow_options)
 
         return decorate
 
@@ -255,13 +269,15 @@ def _define(
     function: Callable[..., Any],
     outlets: tuple[Outlet, ...],
     spark: bool | Mapping[str, Any] | None,
+    task_options: Mapping[str, Any],
     options: Mapping[str, Any],
 ) -> AssetDefinition[..., Any]:
     own = list(PublicSignature(function).signature.parameters.values())
     with_spark = (bool(own) and own[0].name == SPARK) if spark is None else spark is not False
     parameters = _parameters_of(function, own[1:] if with_spark else own)
     inlets = tuple(parameters.inlets.values())
-    made = _task(function, with_spark, spark if isinstance(spark, Mapping) else {}, inlets, outlets)
+    of_task = {**task_options, "inlets": inlets, "outlets": outlets}
+    made = _task(function, with_spark, spark if isinstance(spark, Mapping) else {}, of_task)
     body = _flow_body(function, made, parameters)
     return _as_definition(flow(produces=outlets, reads=inlets, **options)(body), outlets)
 
@@ -270,15 +286,14 @@ def _task(
     function: Callable[..., Any],
     with_spark: bool,
     profile: Mapping[str, Any],
-    inlets: tuple[Outlet, ...],
-    outlets: tuple[Outlet, ...],
+    options: Mapping[str, Any],
 ) -> AssetTask[..., Any]:
     if not with_spark:
-        return task(inlets=inlets, outlets=outlets)(function)
+        return task(**options)(function)
     # The Spark modules import this one, and flows without Spark need not have it installed.
     from assetflow.spark.task import spark_task
 
-    return spark_task(inlets=inlets, outlets=outlets, **profile)(function)
+    return spark_task(**options, **profile)(function)
 
 
 def _flow_body(function: Callable[..., Any], made: AssetTask[..., Any], parameters: _Parameters) -> Callable[..., Any]:

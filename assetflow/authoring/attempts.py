@@ -17,6 +17,7 @@ from typing import Any, cast
 from prefect.context import TaskRunContext
 from prefect.states import Completed
 
+from assetflow.authoring.checks import UNCHECKED, DeclaredChecks
 from assetflow.authoring.discovery import flow_code_version
 from assetflow.authoring.metadata import Metadata, OutletEvents, Skip
 from assetflow.authoring.origin import is_deployed
@@ -39,11 +40,12 @@ FILLED = ("outlet_events", "inlet_events", EVENTS_PARAMETER)
 
 @dataclass(frozen=True)
 class TaskDeclaration:
-    """The inlets, outlets and code version of a task. They are an attribute of the function that Prefect runs."""
+    """What a task reads and updates, its code version and checks: an attribute of the function that Prefect runs."""
 
     outlets: tuple[Outlet, ...] = ()
     inlets: tuple[Outlet, ...] = ()
     code_version: str | None = None
+    checks: DeclaredChecks = UNCHECKED
 
 
 def task_function(fn: Callable[..., Any], declaration: TaskDeclaration) -> Callable[..., Any]:
@@ -275,13 +277,19 @@ class _Start:
                 raise error.at(self._where).with_traceback(error.__traceback__) from error.__cause__
 
     def _recording(self, task_run: str, number: int, *, in_run: bool) -> TaskRecording:
-        outlets = self._declaration.outlets
+        outlets, checks = self._declaration.outlets, self._declaration.checks
         if not in_run or not outlets:
-            return TaskRecording(outlets, task_run, number)
+            return TaskRecording(outlets, task_run, number, checks=checks)
         known = newest_events((*self._declaration.inlets, *triggering_asset_events()))
         code_version = self._declaration.code_version or flow_code_version()
         return TaskRecording(
-            outlets, task_run, number, inputs=known, code_version=code_version, resolve_name=resolve_outlet
+            outlets,
+            task_run,
+            number,
+            inputs=known,
+            code_version=code_version,
+            checks=checks,
+            resolve_name=resolve_outlet,
         )
 
     def _fill(self, kwargs: dict[str, Any], recording: TaskRecording, inlets: InletEvents) -> None:

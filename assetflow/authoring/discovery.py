@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from prefect import Flow, Task
 from prefect.tasks import TaskOptions
@@ -21,6 +21,11 @@ from assetflow.core.values.conditions import ConditionLike, Token
 from assetflow.core.values.keeping import Output
 from assetflow.core.values.versions import check_code_version
 from assetflow.prefect_io.internals import flow_run_contexts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from assetflow.authoring.checks import Checks
 
 _GLOBAL = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"})
 _FREE = frozenset({"LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"})
@@ -125,9 +130,11 @@ def _closure(fn: FunctionType) -> dict[str, object]:
 
 
 class TaskKeywords(TaskOptions, total=False):
-    """The options of Prefect's `task`, and the version of the task's code."""
+    """The options of Prefect's `task`, the version of the task's code, and the checks of its outlets."""
 
     code_version: str | None
+    checks: Checks | None
+    keep_failed: str | Path | None
 
 
 def read_code_version(value: object) -> str | None:

@@ -7,18 +7,23 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from threading import Lock
+from typing import TypeVar
 
+from assetflow.authoring.checks import UNCHECKED, Check, DeclaredChecks
 from assetflow.authoring.metadata import OutletEvents
 from assetflow.authoring.origin import current_origin, is_deployed, run_logger, run_start
 from assetflow.authoring.triggering import partition_key
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
+from assetflow.core.values.checks import CheckResult
 from assetflow.core.values.events import SCHEMA, AssetEvent, Pin, Recording, fit_metrics, recording_id
 from assetflow.core.values.outcome import ResolveName, TaskOutcome, Update
 from assetflow.crash_points import reach
-from assetflow.errors import AssetflowError, InvalidFlow, OutletError, RecordingFailed
+from assetflow.errors import AssetflowError, CheckFailed, InvalidFlow, OutletError, RecordingFailed
 from assetflow.prefect_io import recordings
 from assetflow.prefect_io.rest import TaskApi
 from assetflow.settings import get_settings
+
+T = TypeVar("T")
 
 _current: ContextVar[TaskRecording | None] = ContextVar("assetflow_recording", default=None)
 _MEASURING = Lock()
@@ -34,8 +39,10 @@ class TaskRecording:
         attempt: the number of the attempt; the first is 1.
         outcome: the facts that the task has stated so far.
         inputs: the newest update of each input, by URI, when the attempt started.
+        keep_failed: where to keep data that a check has held back; `None` deletes it.
 
     Parameters:
+        checks: the checks of the outlets.
         code_version: the version of the code that the task runs; that of an outlet counts before it (contract 8.2).
         resolve_name: returns the URI of a reference by name, or `None`.
     """
@@ -48,6 +55,7 @@ class TaskRecording:
         *,
         inputs: Mapping[str, Pin] | None = None,
         code_version: str | None = None,
+        checks: DeclaredChecks = UNCHECKED,
         resolve_name: ResolveName = lambda _: None,
     ) -> None:
         self.outlets = tuple(outlets)
@@ -55,7 +63,11 @@ class TaskRecording:
         self.attempt = attempt
         self.outcome = TaskOutcome(self.outlets, resolve_name)
         self.inputs = dict(inputs or {})
+        self.keep_failed = checks.keep_failed
         self._code_version = code_version
+        own = {each.token for each in self.outlets if not isinstance(each, AssetAlias)}
+        self._checks = {token.value: of for token, of in checks.of.items() if token in own}
+        self._results: dict[tuple[str, str | None], Sequence[CheckResult]] = {}
         self._metrics: dict[tuple[str, str | None], dict[str, int | float]] = {}
 
     def measure(self, asset: Asset, metrics: Mapping[str, int | float], *, partition_key: str | None = None) -> None:
@@ -84,6 +96,14 @@ class TaskRecording:
             for name, value in metrics.items():
                 known[name] = value if name == SCHEMA else known.get(name, 0) + value
 
+    def checks_of(self, asset: Asset) -> Sequence[Check]:
+        """Return the checks that the task declares for an asset."""
+        return self._checks.get(asset.uri, ())
+
+    def checked(self, asset: Asset, results: Sequence[CheckResult], *, partition_key: str | None = None) -> None:
+        """Say what the checks found in data that was published. Contract 12.5."""
+        self._results[asset.uri, partition_key] = results
+
     def set_version(self, asset: Asset, version: str, *, partition_key: str | None = None) -> None:
         """Say which data version an asset has, or one of its partitions. Raises as `measure`. Contract 8.2."""
         try:
@@ -108,8 +128,16 @@ class TaskRecording:
         Raises:
             RecordingFailed: a fact holds something that an update may not hold. Contract 2.7.
             InvalidEvent: the run's key cannot be a partition key.
+            CheckFailed: an outlet has checks, and nothing that they have passed was published to it. Contract 12.2.
         """
         key = partition_key()
+        for uri in self._checks.keys() - {uri for uri, _ in self._results}:
+            raise CheckFailed(
+                "the task has published nothing that its checks have passed, so it makes no update",
+                where=uri,
+                rule="12.2",
+                fix="Return the DataFrame, or call publish(df, asset) or staged(asset)",
+            )
         return self._told(self.outcome.updates(key), self.outcome.unchanged(key))
 
     def confirm(self) -> Recording:
@@ -145,6 +173,7 @@ class TaskRecording:
                 read=self.inputs,
                 code_version=update.asset.code_version or self._code_version,
                 data_version=update.data_version,
+                checks=tuple(_of_key(self._results, update, ())),
                 started=started,
             )
             for update in updates
@@ -152,9 +181,8 @@ class TaskRecording:
         )
 
     def _measured(self, update: Update) -> Mapping[str, int | float]:
-        """Return the measurements of an update's key, else those of the asset as a whole."""
-        whole = self._metrics.get((update.asset.uri, None), {})
-        return fit_metrics(self._metrics.get((update.asset.uri, update.partition_key), whole))
+        """Return the measurements of an update."""
+        return fit_metrics(_of_key(self._metrics, update, {}))
 
     @contextmanager
     def active(self) -> Generator[TaskRecording]:
@@ -166,6 +194,11 @@ class TaskRecording:
         finally:
             _running.remove(self)
             _current.reset(token)
+
+
+def _of_key(known: Mapping[tuple[str, str | None], T], update: Update, default: T) -> T:
+    """Return what is known of an update's key, else of the asset as a whole."""
+    return known.get((update.asset.uri, update.partition_key), known.get((update.asset.uri, None), default))
 
 
 def current_recording() -> TaskRecording | None:

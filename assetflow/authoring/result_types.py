@@ -6,13 +6,16 @@ returns is published, and the call returns a `Published`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, Never, ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import DataFrame, SparkSession
 
     from assetflow.authoring.asset_decorator import AssetDefinition
+    from assetflow.authoring.checks import Check, Checks
     from assetflow.authoring.discovery import TaskKeywords
     from assetflow.authoring.metadata import Metadata, OutletValues
     from assetflow.authoring.schedule_options import FlowKeywords, FlowSchedule, UnnamedFlowKeywords
@@ -85,6 +88,8 @@ class AssetFunctionDecorator(Protocol):
         extra: Mapping[str, object] | None = None,
         freshness: FreshnessPolicy | None = None,
         spark: bool | Mapping[str, Any] | None = None,
+        checks: Check | Sequence[Check] = (),
+        keep_failed: str | Path | None = None,
         coalesce: bool = False,
         while_paused: WhilePaused = "drop",
         **options: Unpack[UnnamedFlowKeywords],
@@ -100,6 +105,8 @@ class AssetDecorator(AssetFunctionDecorator, Protocol):
         outlets: OutletValues,
         schedule: FlowSchedule = None,
         spark: bool | Mapping[str, Any] | None = None,
+        checks: Checks | None = None,
+        keep_failed: str | Path | None = None,
         coalesce: bool = False,
         while_paused: WhilePaused = "drop",
         **options: Unpack[FlowKeywords],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, Unpack, cast, overload
 
 import prefect
@@ -11,6 +12,7 @@ from prefect import Task
 from prefect.tasks import TaskOptions
 
 from assetflow.authoring.attempts import DECLARATION, TaskDeclaration, task_function
+from assetflow.authoring.checks import Checks, read_checks
 from assetflow.authoring.discovery import read_code_version
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.result_types import OutletTaskDecorator
@@ -74,6 +76,7 @@ class AssetTask(Task[P, R]):
                 self.outlets if outlets is None else to_outlets(outlets, "outlets"),
                 self.inlets if inlets is None else to_outlets(inlets, "inlets"),
                 read_code_version(code_version) or self.code_version,
+                _declaration(self).checks,
             )
             base = AssetTask(task_function(cast(Any, self.fn).__wrapped__, declared))
             # Prefect keeps there the object whose method the task is.
@@ -92,6 +95,8 @@ def task(
     outlets: OutletValues,
     inlets: OutletValues = (),
     code_version: str | None = None,
+    checks: Checks | None = None,
+    keep_failed: str | Path | None = None,
     **options: Unpack[TaskOptions],
 ) -> OutletTaskDecorator: ...
 @overload
@@ -105,6 +110,8 @@ def task(
     inlets: OutletValues = (),
     outlets: OutletValues = (),
     code_version: str | None = None,
+    checks: Checks | None = None,
+    keep_failed: str | Path | None = None,
     **options: Unpack[TaskOptions],
 ) -> Any:
     """Turn a function into a Prefect task that names the assets it updates and reads.
@@ -130,6 +137,9 @@ def task(
         outlets: what the task updates: an asset, reference or alias, or a list or set of them.
         code_version: the version of the task's code, a text that you change when the task computes something else. Then
             Eager flows make its outlets again. By default that of the flow (contract 8.2).
+        checks: the checks of each outlet, from `assetflow.checks`. They see what the task publishes before anybody else
+            does (contract chapter 12).
+        keep_failed: a folder for data that a check has held back; by default it is deleted.
         options: everything that Prefect's `task` takes.
 
     Returns:
@@ -137,13 +147,16 @@ def task(
 
     Raises:
         InvalidFlow: an inlet or outlet is not an asset, a reference or an alias; or `fn` is not a function.
+        InvalidCheck: a check is not one, or is not of an outlet (contract 12.1), or cannot hold its data back (12.4).
         InvalidSchedule: `code_version` is not a text of 1 to 250 characters, or blank (contract 8.2).
         OutletError: raised by the run: the task stated a fact about an asset that is not one of its outlets.
         InvalidEvent: raised by the run: the task yielded something that is not `Metadata`, or a key is not valid.
         RecordingFailed: raised by the run: the updates could not be recorded; a retry is safe.
+        CheckFailed: raised by the run: data did not pass a check, or was not published for its checks to see (12.2).
     """
     declared = to_outlets(outlets, "outlets"), to_outlets(inlets, "inlets")
-    declaration = TaskDeclaration(*declared, read_code_version(code_version))
+    declared_checks = read_checks(checks, declared[0], keep_failed)
+    declaration = TaskDeclaration(*declared, read_code_version(code_version), declared_checks)
 
     def decorate(function: Callable[..., Any]) -> AssetTask[..., Any]:
         if isinstance(function, classmethod | staticmethod):

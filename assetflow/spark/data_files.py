@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -69,6 +69,64 @@ def parquet_rows(spark: SparkSession, folder: Path) -> int:
     except OSError:
         # Footers can be encrypted; Spark has the keys.
         return spark.read.parquet(f"file:{folder}").count()
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What the footers of Parquet files say about their rows, without a look at the rows.
+
+    Parameters:
+        rows: the number of rows.
+        columns: of each column, what its chunks say: the number of rows and nulls, the least and the greatest value. A
+            column about which a chunk says nothing is missing.
+    """
+
+    rows: int
+    columns: Mapping[str, Sequence[tuple[int, int, Any, Any]]]
+
+    def has_no_nulls(self, columns: Iterable[str]) -> bool:
+        """Return True if the footers show that there is no null in these columns."""
+        known = [self.columns.get(each) for each in columns]
+        return all(chunks is not None and not any(nulls for _, nulls, *_ in chunks) for chunks in known)
+
+    def lies_within(self, column: str, least: Any, most: Any) -> bool:
+        """Return True if the footers show that all values of a column lie between two bounds; `None` is no bound."""
+        chunks = self.columns.get(column)
+        ends = [(low, high) for rows, nulls, low, high in chunks or () if nulls < rows]
+        try:
+            # Where a chunk has a NaN, its greatest value is NaN, which is not within.
+            above = least is None or all(low >= least for low, _ in ends)
+            return chunks is not None and above and (most is None or all(high <= most for _, high in ends))
+        except TypeError:
+            # The least and the greatest value are None, or of another type.
+            return False
+
+    @staticmethod
+    def of(folder: Path) -> FileFacts | None:
+        """Return what the files in a directory say, `None` if they cannot be read here."""
+        import pyarrow.parquet as parquet  # pyright: ignore[reportMissingTypeStubs]
+
+        footer = cast("Callable[[Path], Any]", parquet.read_metadata)  # pyright: ignore[reportUnknownMemberType]
+        try:
+            footers = [footer(file) for file in data_files(folder)]
+        except OSError:
+            # Footers can be encrypted.
+            return None
+        columns: dict[str, list[tuple[int, int, Any, Any]]] = {}
+        silent: set[str] = set()
+        for found in footers:
+            for at in range(found.num_columns):
+                columns.setdefault(found.schema.column(at).path, [])
+            for group in map(found.row_group, range(found.num_row_groups)):
+                for chunk in map(group.column, range(group.num_columns)):
+                    said = chunk.statistics if chunk.is_stats_set else None
+                    if said is None or not said.has_null_count:
+                        silent.add(chunk.path_in_schema)
+                    else:
+                        low, high = (said.min, said.max) if said.has_min_max else (None, None)
+                        columns[chunk.path_in_schema].append((group.num_rows, said.null_count, low, high))
+        told = {name: chunks for name, chunks in columns.items() if name not in silent}
+        return FileFacts(sum(found.num_rows for found in footers), told)
 
 
 def data_files(folder: Path, *, checksums: bool = False) -> Iterator[Path]:

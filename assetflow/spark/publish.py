@@ -7,6 +7,7 @@ Spark writes straight to the place: the write is recorded and its rows are count
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -17,14 +18,17 @@ from urllib.parse import unquote, urlsplit
 
 from prefect.context import FlowRunContext, TaskRunContext
 
-from assetflow.authoring.recording import current_recording, is_outlet_of_a_running_task
+from assetflow.authoring.checks import Check
+from assetflow.authoring.recording import TaskRecording, current_recording, is_outlet_of_a_running_task
 from assetflow.authoring.triggering import partition_key as key_of_run
 from assetflow.core.partitions import check_key
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.checks import CheckResult
 from assetflow.core.values.events import SCHEMA
 from assetflow.core.values.versions import check_data_version
 from assetflow.crash_points import reach
-from assetflow.errors import AssetflowError, PublishFailed
+from assetflow.errors import AssetflowError, InvalidCheck, PublishFailed
+from assetflow.spark.checking import Results, check_data, failure_of
 from assetflow.spark.data_files import (
     TABLE,
     AttemptId,
@@ -85,6 +89,7 @@ class Published:
         partitions: the metrics of each partition key that was written; empty for a dataset without partitions.
         data_versions: the data version of each partition key, under `None` that of a dataset without partitions; empty
             if `publish` was asked for none.
+        checks: what the checks found in each partition, under `None` in a dataset without partitions.
     """
 
     asset: Asset
@@ -92,6 +97,7 @@ class Published:
     metrics: Metrics = field(hash=False)
     partitions: Mapping[str, Metrics] = field(default_factory=dict[str, Metrics], hash=False)
     data_versions: Mapping[str | None, str] = field(default_factory=dict["str | None", str], hash=False)
+    checks: Results = field(default_factory=dict["str | None", "Sequence[CheckResult]"], hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +113,13 @@ class Write:
     partition_key: str | None = None
     partition_column: str | None = None
     data_version: str | None = None
+    checks: Sequence[Check] = ()
+    keep_failed: Path | None = None
+
+    @property
+    def is_staged(self) -> bool:
+        """True if the data is written beside the dataset, and becomes visible as a whole."""
+        return asset_path(self.asset) is not None and self.format in _FILE_FORMATS
 
     @property
     def is_keyed(self) -> bool:
@@ -187,6 +200,8 @@ def publish(
             data is whole. The error names the cause. Also: a thread that the task has started without its context
             publishes.
         OutletError: the running task has outlets, and the asset is not one of them.
+        CheckFailed: the data did not pass a check of the task; nothing of it is visible, and the old data is whole.
+        InvalidCheck: a check has the severity "error", and the data is not staged (contract 12.4).
     """
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     write = Write(df, asset, mode, format, columns, options or {}, partition_key, partition_column, data_version)
@@ -203,7 +218,7 @@ def publish_together(writes: Sequence[Write]) -> list[Published]:
     """
     recording = current_recording()
     attempt = current_attempt()
-    writes = [_of_run(write) for write in writes]
+    writes = [_of_run(write, recording) for write in writes]
     for write in writes:
         _check(write)
         if recording is None:
@@ -216,6 +231,8 @@ def publish_together(writes: Sequence[Write]) -> list[Published]:
         published = [make_visible() for make_visible in ready]
     if recording is not None:
         for write, each in zip(writes, published, strict=True):
+            for key, results in each.checks.items():
+                recording.checked(each.asset, results, partition_key=key)
             if write.partition_column is not None and not each.metrics["rows"]:
                 recording.wrote_no_partition(each.asset)
                 continue
@@ -226,8 +243,13 @@ def publish_together(writes: Sequence[Write]) -> list[Published]:
     return published
 
 
-def _of_run(write: Write) -> Write:
-    return write if write.is_keyed else replace(write, partition_key=key_of_run())
+def _of_run(write: Write, recording: TaskRecording | None) -> Write:
+    """Return a write with what the running task says of it: the key of its run, and the checks of the outlet."""
+    key = write.partition_key if write.is_keyed else key_of_run()
+    if recording is None:
+        return replace(write, partition_key=key)
+    checks = recording.checks_of(write.asset)
+    return replace(write, partition_key=key, checks=checks, keep_failed=recording.keep_failed)
 
 
 def _refuse_lost_thread(asset: Asset) -> None:
@@ -247,6 +269,13 @@ def _check(write: Write) -> None:
             f"mode={write.mode!r} is not a mode of publishing", where=write.asset.uri, fix='Use "overwrite" or "append"'
         )
     path = asset_path(write.asset)
+    if not write.is_staged and any(each.severity == "error" for each in write.checks):
+        raise InvalidCheck(
+            f"data in the format {write.format} is not staged, so a check cannot hold it back",
+            where=write.asset.uri,
+            rule="12.4",
+            fix='Publish files, such as Parquet, or write severity="warn"',
+        )
     if write.data_version is not None:
         check_data_version(write.data_version, where=write.asset.uri)
     if path is None and not urlsplit(write.asset.uri).scheme:
@@ -269,7 +298,7 @@ def _written(write: Write, attempt: AttemptId) -> Generator[Callable[[], Publish
     """Write the data. The value is a function that makes the data visible and returns the result."""
     path = asset_path(write.asset)
     started = monotonic()
-    if path is None or write.format not in _FILE_FORMATS:
+    if path is None or not write.is_staged:
         yield _write_directly(write, path, started)
         return
     layout = DatasetLayout(path)
@@ -284,10 +313,11 @@ def _written(write: Write, attempt: AttemptId) -> Generator[Callable[[], Publish
                 _add_schema(write, path, layout.current())
             staging = stack.enter_context(layout.stage(attempt.task_run, attempt.number))
             rows = _stage(write, staging, attempt)
+            checks = _check_staged(write, staging, attempt)
         if write.partition_column is not None:
-            yield lambda: _commit_partitions(write, path, staging, attempt, started)
+            yield lambda: replace(_commit_partitions(write, path, staging, attempt, started), checks=checks)
         else:
-            yield lambda: _commit(write, path, layout, staging, attempt, rows, started)
+            yield lambda: replace(_commit(write, path, layout, staging, attempt, rows, started), checks=checks)
 
 
 def _write_directly(write: Write, path: Path | None, started: float) -> Callable[[], Published]:
@@ -296,9 +326,10 @@ def _write_directly(write: Write, path: Path | None, started: float) -> Callable
         observed, rows = observe_rows(write.df)
         _save(write, observed, target, write.mode, key_in_data=write.is_keyed)
         versions = _versions_written(write, target)
+        checks = _check_written(write, target)
     metrics: Metrics = {"rows": rows(), "seconds": round(monotonic() - started, 3)}
     keys = {} if write.partition_key is None else {write.partition_key: metrics}
-    return lambda: Published(write.asset, str(path or write.asset.uri), metrics, keys, versions)
+    return lambda: Published(write.asset, str(path or write.asset.uri), metrics, keys, versions, checks)
 
 
 def _versions_written(write: Write, target: str) -> dict[str | None, str]:
@@ -327,6 +358,54 @@ def _stage(write: Write, staging: Staging, attempt: AttemptId) -> int:
     mark_files(staging.data, attempt)
     sync_tree(staging.data)
     return parquet_rows(write.df.sparkSession, staging.data) if rows is None else rows()
+
+
+def _check_staged(write: Write, staging: Staging, attempt: AttemptId) -> Results:
+    """Make the checks of data that nobody sees yet.
+
+    Raises:
+        CheckFailed: the data has not passed.
+    """
+    if not write.checks:
+        return {}
+    by_column = write.partition_column is not None
+    columns = with_key(write.df, None, write.partition_column).schema if by_column else write.df.schema
+    reader = write.df.sparkSession.read.format(write.format).options(**write.options)
+    data = reader.schema(columns).load(f"file:{staging.data}")
+    folders: dict[str | None, Path] = dict(folders_by_key(staging.data)) if by_column else {}
+    footers = {
+        key: each if write.format == "parquet" else None for key, each in folders.items() or [(None, staging.data)]
+    }
+    found = check_data(write.checks, data, footers)
+    found = found if by_column else {write.partition_key: found[None]}
+    fix = "Mend the data or the check, and run the task again"
+    kept = write.keep_failed and write.keep_failed / f"{attempt.task_run}-{attempt.number}"
+    consequence = "nothing of the new data is visible, and the old data stays"
+    failed = failure_of(found, consequence, f"{fix}. The new data is in {kept}" if kept else fix)
+    if failed is not None:
+        if kept is not None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            shutil.move(staging.data, kept)
+        raise failed
+    return found
+
+
+def _check_written(write: Write, target: str) -> Results:
+    """Make the checks of data that everybody sees.
+
+    Raises:
+        CheckFailed: a check could not be made.
+    """
+    if not write.checks:
+        return {}
+    data = write.df.sparkSession.read.format(write.format).load(target)
+    if write.partition_key is not None:
+        data = data.where(data[KEY_COLUMN] == write.partition_key)
+    found = {write.partition_key: check_data(write.checks, data, {None: None})[None]}
+    failed = failure_of(found, "the new data is written, and no update is recorded", "Mend the check, and run it again")
+    if failed is not None:
+        raise failed
+    return found
 
 
 def _save(write: Write, frame: DataFrame, target: str, mode: str, *, key_in_data: bool) -> None:
@@ -431,7 +510,7 @@ def _clear_errors(write: Write) -> Generator[None]:
     except AssetflowError as error:
         raise error if error.where else error.at(write.asset.uri) from error
     except Exception as error:
-        protected = asset_path(write.asset) is not None and write.format in _FILE_FORMATS
+        protected = write.is_staged
         kept = "the old data is whole" if protected else "the data is as Spark left it"
         raise PublishFailed(
             f"could not be published ({kept}): {reason_of(error)}",

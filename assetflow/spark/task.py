@@ -70,14 +70,16 @@ def spark_task(
         master: the Spark master, instead of `ASSETFLOW_SPARK_MASTER`.
         remote: the Spark Connect address, instead of `ASSETFLOW_SPARK_REMOTE`; `""` asks for a classic session.
         conf: Spark settings on top of `ASSETFLOW_SPARK_CONF`.
-        task_options: everything that Prefect's `task` takes.
+        task_options: `code_version`, `checks` and `keep_failed` as in `task`, and all that Prefect's `task` takes.
 
     Returns:
         An `AssetTask`, with the signature of the function without the session.
 
     Raises:
+        InvalidCheck: as in `task`.
         InvalidFlow: the function has no first parameter for the session.
         OutletError: raised by the run: the function returns a DataFrame that does not belong to one of its outlets.
+        CheckFailed: raised by the run: the data did not pass a check; nothing of it is visible (contract 12.2).
         SparkNotInstalled, JavaNotFound, SparkUnreachable, SparkSettingsConflict: raised by the run: there is no Spark
             session with these settings.
     """

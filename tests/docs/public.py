@@ -13,6 +13,7 @@ from assetflow.errors import AssetflowError
 
 MODULES = (
     "assetflow",
+    "assetflow.checks",
     "assetflow.partitions",
     "assetflow.timetables",
     "assetflow.types",

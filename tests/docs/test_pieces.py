@@ -19,7 +19,9 @@ import pytest
 from assetflow import Asset, Eager, flow, listeners
 from assetflow.api.app import create_app
 from assetflow.api.requests import Backend
+from assetflow.checks import CheckResult
 from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
+from assetflow.errors import CheckFailed
 from assetflow.ledger import Ledger
 from assetflow.spark.publish import publish
 from assetflow.spark.reading import read
@@ -491,10 +493,30 @@ def test_a_finding_that_a_comment_ignores(piece: Piece) -> None:
     assert lint_files([Path(str(piece("docs/lint.md").__file__))], LintConfig()) == []
 
 
+# docs/checks.md
+
+
+@pytest.mark.spark
+def test_a_task_with_checks(piece: Piece, spark: SparkSession) -> None:  # noqa: ARG001
+    page = piece("docs/checks.md", places=("file:///lake/",))
+    assert page.load_orders.fn("paid").checks[None][-1].passed
+    with pytest.raises(CheckFailed, match=r"values\(state\): found 1, wanted state is one of 'open', 'paid'"):
+        page.load_orders.fn("gone")
+
+
+def test_the_warnings_of_an_event(piece: Piece) -> None:
+    found = CheckResult("at_least", "warn", False, "at least 3 rows", found=2)
+    event = AssetEvent(uuid4(), Asset("s3://a/b"), datetime.now(UTC), Origin("api"), checks=(found,))
+    page = piece("docs/checks.md", 1)
+    assert page.warnings_of(event) == ["at_least: found 2, wanted at least 3 rows"]
+
+
 # docs/reference.md
 
 
-@pytest.mark.parametrize(("number", "name"), [(0, "spark_task"), (1, "RollupMapper"), (2, "CronTriggerTimetable")])
+@pytest.mark.parametrize(
+    ("number", "name"), [(0, "spark_task"), (1, "unique"), (2, "RollupMapper"), (3, "CronTriggerTimetable")]
+)
 def test_the_imports_of_the_reference(piece: Piece, number: int, name: str) -> None:
     assert hasattr(piece("docs/reference.md", number), name)
 
@@ -521,7 +543,7 @@ BY_PARAMETER = {
     ("docs/index.md", 0),
     ("docs/migration.md", 4),
     ("docs/migration.md", 6),
-    *(("docs/reference.md", n) for n in range(3)),
+    *(("docs/reference.md", n) for n in range(4)),
 }
 
 

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from assetflow.core.explain.facts import DecisionFacts
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, shape
+from assetflow.core.values.checks import CheckResult
 from assetflow.core.values.consumers import Receipt, ReceiptStatus
 from assetflow.core.values.events import AssetEvent, Origin
 from assetflow.core.values.redaction import redacted
@@ -60,6 +61,8 @@ class ShownEvent:
     """Each input, with the sequence up to which it was read."""
     read: Mapping[str, ShownPin]
     """Each input, with the newest event that was read."""
+    checks: Sequence[CheckResult]
+    """What the checks of its data found."""
     occurred: datetime
     recorded: datetime
     origin: Origin
@@ -83,6 +86,7 @@ def shown_event(event: AssetEvent) -> ShownEvent:
         data_version=event.data_version,
         inputs=event.inputs,
         read={uri: ShownPin(pin.event, pin.recorded) for uri, pin in event.read.items()},
+        checks=event.checks,
         occurred=event.occurred,
         recorded=cast("datetime", event.recorded),
         origin=event.origin,

@@ -13,6 +13,7 @@ from uuid import UUID, uuid5
 from assetflow.core.json_data import check_json, fit_number, fit_text
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.checks import CheckResult
 from assetflow.errors import InvalidEvent, TooLarge
 
 _NAMESPACE = UUID("6f0c1a52-6a0e-5a55-9a5e-1f5f3d2b7c11")
@@ -142,6 +143,7 @@ class AssetEvent:
             recorded the event, or compares it with nothing (contract 8.2).
         inputs: the inlets and triggering assets of the task, each URI with its newest sequence when the task started.
         read: the same by the ids of the events; empty for an event that comes from a ledger.
+        checks: what the checks of the data found before it became visible (contract 12.5).
         sequence: the event's place in the ledger; `None` until it is recorded.
         recorded: when it was recorded, UTC; `None` until it is.
         started: when the run that made it began, UTC; `None` if no run did.
@@ -159,6 +161,7 @@ class AssetEvent:
     data_version: str | None = None
     inputs: Mapping[str, int] = field(default_factory=dict[str, int])
     read: Mapping[str, Pin] = field(default_factory=dict[str, Pin])
+    checks: tuple[CheckResult, ...] = ()
     sequence: int | None = None
     recorded: datetime | None = None
     started: datetime | None = None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast, get_args
 from uuid import UUID
 
 from assetflow.core.json_data import fit_json, fit_number, fit_text
 from assetflow.core.partitions import check_key
+from assetflow.core.shapes import as_json, from_json
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.checks import CheckResult
 from assetflow.core.values.events import (
     AssetEvent,
     Origin,
@@ -170,6 +172,7 @@ def event_to_json(event: AssetEvent) -> dict[str, object]:
             "data_version": event.data_version,
             "inputs": dict(event.inputs),
             "read": {uri: _pin_to_json(pin) for uri, pin in event.read.items()},
+            "checks": checks_to_json(event.checks),
             "started": fields.time_text(event.started),
             "sequence": event.sequence,
             "recorded": fields.time_text(event.recorded),
@@ -290,10 +293,24 @@ def _event(
         data_version=data_version,
         inputs=_sequences(data.get("inputs")),
         read=_pins(data.get("read"), _sequences(data.get("inputs"))),
+        checks=checks_from_json(data.get("checks")),
         sequence=_sequence(data.get("sequence")),
         recorded=fields.time_or_none(data.get("recorded")),
         started=fields.time_or_none(data.get("started")),
     )
+
+
+def checks_to_json(results: Sequence[CheckResult]) -> object:
+    """Return what checks found as JSON."""
+    return as_json(list(results)) if results else []
+
+
+def checks_from_json(data: object) -> tuple[CheckResult, ...]:
+    """Return what `checks_to_json` wrote; nothing for what cannot be read, as it must not stop an update (2.7)."""
+    try:
+        return from_json(tuple[CheckResult, ...], fit_json(data)) if data else ()
+    except ValueError:
+        return ()
 
 
 def _version(value: object) -> str | None:

@@ -94,6 +94,7 @@ EVENT_COLUMNS = (
     EVENT.c.code_version,
     EVENT.c.data_version,
     EVENT.c.inputs,
+    EVENT.c.checks,
 )
 
 
@@ -122,6 +123,7 @@ STORED_EVENT = (
     EVENT.c.code_version,
     EVENT.c.data_version,
     EVENT.c.inputs,
+    EVENT.c.checks,
     EVENT.c.asset_name,
     EVENT.c.asset_group,
     EVENT.c.asset_extra,
@@ -171,6 +173,7 @@ def event_to_row(event: AssetEvent, recording: UUID) -> tuple[Any, ...]:
         event.code_version,
         event.data_version,
         event.inputs,
+        event.checks,
         asset.name,
         asset.group,
         asset.extra,
@@ -180,7 +183,7 @@ def event_to_row(event: AssetEvent, recording: UUID) -> tuple[Any, ...]:
 def event_from_row(row: Sequence[Any]) -> AssetEvent:
     """Return the event in a row that begins with `EVENT_COLUMNS`."""
     sequence, number, uri, name, group, asset_extra, occurred, recorded, origin, extra, key, aliases = row[:12]
-    metrics, code_version, data_version, inputs = row[12:16]
+    metrics, code_version, data_version, inputs, checks = row[12:17]
     return AssetEvent(
         id=number,
         asset=Asset.known(uri, name, group, asset_extra),
@@ -193,6 +196,7 @@ def event_from_row(row: Sequence[Any]) -> AssetEvent:
         code_version=code_version,
         data_version=data_version,
         inputs=inputs,
+        checks=checks,
         sequence=sequence,
         recorded=recorded,
     )

@@ -19,6 +19,7 @@ from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
 from assetflow.core.time.timetables import timetable_from_json
+from assetflow.core.wire.events import checks_from_json, checks_to_json
 from assetflow.core.wire.freshness import causes_from_json, causes_to_json
 from assetflow.ledger.sql.functions import JsonText, KeyText, Number, Stored, UtcTime, stored
 
@@ -29,6 +30,7 @@ _NAMES = {
     "pk": "%(table_name)s_pkey",
 }
 CAUSES: Any = Stored(causes_to_json, causes_from_json)
+CHECKS: Any = Stored(checks_to_json, checks_from_json)
 NO_CONSUMER = 0
 NO_KEY = ""
 # SQLite stores such a table in the order of its primary key, without a second index.
@@ -140,6 +142,7 @@ class EventRow(Base, table=True):
     code_version: str | None = None
     data_version: str | None = None
     inputs: dict[str, int] = Field(sa_type=JsonText)
+    checks: list[Any] = Field(sa_type=CHECKS)
     asset_name: str
     asset_group: str
     asset_extra: dict[str, Any] = Field(sa_type=JsonText)

@@ -115,6 +115,7 @@ def _create_events() -> None:
         sa.Column("code_version", sa.String()),
         sa.Column("data_version", sa.String()),
         sa.Column("inputs", sa.Text(), nullable=False),
+        sa.Column("checks", sa.Text(), nullable=False),
         sa.Column("asset_name", sa.String(), nullable=False),
         sa.Column("asset_group", sa.String(), nullable=False),
         sa.Column("asset_extra", sa.Text(), nullable=False),

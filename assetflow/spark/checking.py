@@ -1,0 +1,149 @@
+"""Make the checks of an asset on data that a task has staged, before anybody sees it. Contract chapter 12.
+
+What the footers of Parquet files tell costs no query. Whatever else counts rows is one query for all checks and
+partitions. A function is called once for each partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from assetflow.authoring.checks import Check
+from assetflow.core.json_data import fit_json, fit_number
+from assetflow.core.values.checks import CheckResult
+from assetflow.core.values.redaction import redact
+from assetflow.errors import CheckFailed
+from assetflow.spark.data_files import FileFacts
+from assetflow.spark.partitioned import KEY_COLUMN
+from assetflow.spark.watch import reason_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SAMPLED = 5
+_TOLD = 10
+_COLUMNS = 20
+_LONGEST = 100
+
+_Counted = Mapping[str | None, int]
+Results = Mapping[str | None, Sequence[CheckResult]]
+
+
+def check_data(checks: Sequence[Check], data: DataFrame, folders: Mapping[str | None, Path | None]) -> Results:
+    """Return what each check finds in each part of the data.
+
+    Parameters:
+        folders: the key of each partition, or `None` for data as a whole; with the Parquet files of it, `None` if they
+            are not at hand or of another format.
+
+    Returns:
+        The results in the order of the checks by key, under `None` those of the data as a whole.
+    """
+    facts = {key: folder and FileFacts.of(folder) for key, folder in folders.items()}
+    numbers: dict[str, _Counted | Exception] = {}
+    for each in checks:
+        told = {key: None if found is None else each.told(found) for key, found in facts.items()}
+        if known := {key: number for key, number in told.items() if number is not None}:
+            numbers |= {each.name: known} if len(known) == len(told) else {}
+    counting = [each for each in checks if each.total is not None and each.name not in numbers]
+    by_key = None not in folders
+    numbers |= _numbers(counting, data, by_key=by_key)
+    parts = {key: data.where(data[KEY_COLUMN] == key) if by_key else data for key in folders}
+    return {key: [_result(each, part, numbers, key) for each in checks] for key, part in parts.items()}
+
+
+def _numbers(checks: Sequence[Check], data: DataFrame, *, by_key: bool) -> Mapping[str, _Counted | Exception]:
+    """Return what each check counts, by key; the error for a check that Spark cannot make."""
+    if not checks:
+        return {}
+    totals = [each.total().alias(f"{at}") for at, each in enumerate(checks) if each.total is not None]
+    try:
+        groups = data.groupBy(*([KEY_COLUMN] if by_key else [])).agg(*totals).collect()
+    except Exception as error:
+        if len(checks) == 1:
+            return {checks[0].name: error}
+        alone = [_numbers([each], data, by_key=by_key) for each in checks]
+        return {name: found for each in alone for name, found in each.items()}
+    return {
+        each.name: {row[KEY_COLUMN] if by_key else None: row[f"{at}"] for row in groups}
+        for at, each in enumerate(checks)
+    }
+
+
+def _result(check: Check, part: DataFrame, numbers: Mapping[str, _Counted | Exception], key: str | None) -> CheckResult:
+    try:
+        if check.function is not None:
+            return _judged(check, check.function(part), part)
+        counted = numbers[check.name]
+        if isinstance(counted, Exception):
+            raise counted
+        return _judged(check, counted[key], part)
+    except Exception as error:
+        return CheckResult(check.name, "error", False, check.wanted, note=f"the check failed: {reason_of(error)}")
+
+
+def _judged(check: Check, value: Any, part: DataFrame) -> CheckResult:
+    """Return the result for the number that was counted, or for what a function returned.
+
+    Raises:
+        TypeError: a function returned something else.
+    """
+    from pyspark.sql import DataFrame
+
+    result = partial(CheckResult, check.name, check.severity, wanted=check.wanted)
+    # A number of NumPy, or a value of pandas, knows Python's.
+    value = value.item() if hasattr(value, "item") else value
+    bounded = check.least is not None or check.most is not None
+    match value:
+        case bool():
+            return result(value)
+        case int() | float() if bounded:
+            passed = (check.least is None or value >= check.least) and (check.most is None or value <= check.most)
+            broken = part.where(check.breaks()) if check.breaks is not None and not passed else None
+            return result(passed, found=fit_number(value), sample=() if broken is None else _sample(broken))
+        case list():
+            texts = [str(_short(str(each))) for each in cast("list[object]", value)]
+            return result(not texts, found=len(texts), note="; ".join(texts[:SAMPLED]))
+        case DataFrame():
+            sample = _sample(value)
+            return result(not sample, found=value.count() if sample else 0, sample=sample)
+        case _:
+            needs = "a number without at_least and at_most" if isinstance(value, int | float) else repr(value)
+            raise TypeError(f"{check.name} returned {needs}, not True, False, a bounded number, a DataFrame or a list")
+
+
+def _sample(rows: DataFrame) -> tuple[Mapping[str, object], ...]:
+    """Return some rows as JSON, without what looks like a secret."""
+    taken = [row.asDict(recursive=True) for row in rows.limit(SAMPLED).collect()]
+    shown = [{name: _short(value) for name, value in list(row.items())[:_COLUMNS]} for row in taken]
+    return tuple(cast("list[Mapping[str, object]]", redact(fit_json(shown))))
+
+
+def _short(value: object) -> object:
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def failure_of(found: Results, consequence: str, fix: str) -> CheckFailed | None:
+    """Return the error for data that a check of the severity "error" has failed; `None` if none has.
+
+    Parameters:
+        consequence: what becomes of the data.
+    """
+    told = [
+        f"{result.describe()}{'' if key is None else f' (partition {key})'}"
+        for key, results in found.items()
+        for result in results
+        if not result.passed and result.severity == "error"
+    ]
+    if not told:
+        return None
+    more = f"; and {len(told) - _TOLD} more" if len(told) > _TOLD else ""
+    error = CheckFailed(f"the data failed {'; '.join(told[:_TOLD])}{more}: {consequence}", rule="12.2", fix=fix)
+    error.results = [result for results in found.values() for result in results]
+    return error

@@ -1,0 +1,84 @@
+"""A check that cannot work is refused where it is declared. Contract 12.1, 12.4."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from assetflow import Asset, AssetAlias, asset, task
+from assetflow.checks import at_least, bounds, check, no_nulls, unique, values
+from assetflow.errors import CheckFailed, InvalidCheck
+
+ORDERS, BUCKET = Asset("file:///lake/orders"), Asset("s3://lake/orders")
+
+
+async def waits(_df: Any) -> bool:
+    return True
+
+
+def sane(_df: Any) -> bool:
+    """Have sane amounts.
+
+    More about it.
+    """
+    return True
+
+
+def two(_df: Any, _day: str) -> bool:
+    return True
+
+
+def half(_df: Any) -> float:
+    return 1.5
+
+
+REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
+    "another asset": (lambda: declared({BUCKET: at_least(1)}), "not an outlet"),
+    "an alias": (lambda: declared({AssetAlias("x"): at_least(1)}), "not an outlet"),
+    "a text": (lambda: declared({"orders": at_least(1)}), "is not an asset"),
+    "no mapping": (lambda: declared([at_least(1)]), "names no outlets"),
+    "a function": (lambda: declared({ORDERS: [sane]}), "is not a check"),
+    "the same name": (lambda: declared({ORDERS: [at_least(1), at_least(2)]}), "two checks are named at_least"),
+    "no staging": (lambda: task(outlets=[BUCKET], checks={BUCKET: at_least(1)})(load), "cannot hold data back"),
+    "no staging of an @asset": (lambda: asset(uri=BUCKET.uri, checks=at_least(1))(load), "cannot hold data back"),
+    "no rows": (lambda: at_least(0), "not a number of rows"),
+    "no column": (lambda: no_nulls(), "needs the names of columns"),
+    "a blank column": (lambda: unique(" "), "needs the names of columns"),
+    "no values": (lambda: values("state", set()), "needs a set of values"),
+    "a null among the values": (lambda: values("state", {None}), "needs a set of values"),
+    "a text as values": (lambda: values("state", "open"), "needs a set of values"),
+    "no bound": (lambda: bounds("amount"), "there is no bound"),
+    "another severity": (lambda: at_least(1, severity="fatal"), "is not a severity"),  # type: ignore[arg-type]
+    "two arguments": (lambda: check(two), "a function of one argument"),  # type: ignore[call-overload]
+    "async": (lambda: check(waits), "neither waits nor yields"),
+}
+
+
+def load() -> None: ...
+
+
+def declared(checks: Any) -> Any:
+    return task(outlets=[ORDERS], checks=checks)(load)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_rule_12_1_refused_where_it_is_declared(name: str) -> None:
+    declare, text = REFUSED[name]
+    with pytest.raises(InvalidCheck, match=text) as refused:
+        declare()
+    assert refused.value.code == "invalid-check"
+    assert refused.value.fix
+
+
+def test_a_check_says_what_it_wants() -> None:
+    assert check(sane).wanted == "Have sane amounts"
+    assert check(at_least=1, at_most=2)(half).wanted == "at least 1 and at most 2"
+    assert values("n", {2, 1}).wanted == "n is one of 1, 2"
+    assert task(outlets=[BUCKET], checks={BUCKET: at_least(1, severity="warn")})(load).outlets == (BUCKET,)
+
+
+def test_rule_12_2_a_task_that_publishes_nothing_to_a_checked_outlet_makes_no_update() -> None:
+    with pytest.raises(CheckFailed, match="published nothing that its checks have passed"):
+        declared({ORDERS: at_least(1)}).fn()

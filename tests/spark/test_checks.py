@@ -1,0 +1,226 @@
+"""Data that fails a check is never seen. Contract chapter 12."""
+
+from __future__ import annotations
+
+import pickle
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assetflow.authoring.checks import DeclaredChecks
+from assetflow.authoring.recording import TaskRecording
+from assetflow.checks import Check, at_least, bounds, check, no_nulls, schema, unique, values
+from assetflow.core.values.assets import Asset
+from assetflow.errors import CheckFailed, InvalidCheck
+from assetflow.spark.publish import Write, asset_path, publish, publish_together
+from assetflow.spark.reading import read
+
+pytestmark = pytest.mark.spark
+
+
+def checked(asset: Asset, *checks: Check, keep_failed: Path | None = None) -> AbstractContextManager[TaskRecording]:
+    """Run the block as a task with these checks."""
+    return TaskRecording([asset], "", 1, checks=DeclaredChecks({asset.token: checks}, keep_failed)).active()
+
+
+def results_of(recording: TaskRecording) -> dict[str, tuple[bool, float | None]]:
+    (event,) = recording.complete().events
+    return {each.check: (each.passed, each.found) for each in event.checks}
+
+
+def orders_of(spark: Any, *rows: tuple[Any, ...]) -> Any:
+    return spark.createDataFrame(rows, "id BIGINT, state STRING, amount DOUBLE, token STRING")
+
+
+GOOD = ((1, "open", 2.0, "t"), (2, "paid", 3.0, None))
+ALL = (
+    at_least(2),
+    no_nulls("id", "state"),
+    unique("id"),
+    values("state", {"open", "paid"}),
+    bounds("amount", 0, 10),
+    schema("state STRING, id BIGINT, amount DOUBLE, token STRING"),
+)
+BAD = {
+    "at_least": ((1, "open", 2.0, "t"),),
+    "no_nulls(id, state)": (*GOOD, (3, None, 1.0, "t")),
+    "unique(id)": (*GOOD, GOOD[0]),
+    "values(state)": (*GOOD, (3, "gone", 1.0, "t")),
+    "bounds(amount)": (*GOOD, (3, "open", float("nan"), "t")),
+}
+
+
+def test_good_data_is_published_and_the_update_carries_what_the_checks_found(spark: Any, orders: Asset) -> None:
+    with checked(orders, *ALL) as recording:
+        publish(orders_of(spark, *GOOD), orders)
+        assert results_of(recording) == {
+            "at_least": (True, 2),
+            "no_nulls(id, state)": (True, 0),
+            "unique(id)": (True, 0),
+            "values(state)": (True, 0),
+            "bounds(amount)": (True, 0),
+            "schema": (True, 0),
+        }
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_rule_12_2_data_that_fails_a_check_stays_unseen_and_the_old_data_stays(
+    spark: Any, orders: Asset, name: str
+) -> None:
+    publish(orders_of(spark, *GOOD), orders)
+    with checked(orders, *ALL), pytest.raises(CheckFailed) as failed:
+        publish(orders_of(spark, *BAD[name]), orders)
+
+    assert [each.check for each in failed.value.results if not each.passed] == [name]
+    assert f"the data failed {name}: found 1" in str(failed.value)
+    assert read(orders, spark).count() == 2
+    path = asset_path(orders)
+    assert path is not None
+    assert list((path.parent / "orders.versions" / ".staging").iterdir()) == []
+
+
+def test_a_warning_lets_the_data_through_and_says_which_rows_broke_the_rule(spark: Any, orders: Asset) -> None:
+    with checked(orders, values("state", {"open"}, severity="warn")) as recording:
+        publish(orders_of(spark, *GOOD), orders)
+        (event,) = recording.complete().events
+
+    (result,) = event.checks
+    assert (result.severity, result.passed, result.found) == ("warn", False, 1)
+    assert result.sample == ({"id": 2, "state": "paid", "amount": 3.0, "token": None},)
+    assert read(orders, spark).count() == 2
+
+
+def test_a_sample_is_redacted(spark: Any, orders: Asset) -> None:
+    with checked(orders, bounds("id", 2, severity="warn")) as recording:
+        publish(orders_of(spark, *GOOD), orders)
+        (event,) = recording.complete().events
+
+    assert [each.sample[0]["token"] for each in event.checks] == ["[redacted]"]
+
+
+def a_bool(df: Any) -> bool:
+    return df.count() == 0
+
+
+def a_number(df: Any) -> float:
+    return df.count() / 4
+
+
+def the_rows(df: Any) -> Any:
+    return df.filter("id > 1")
+
+
+def the_faults(_df: Any) -> list[str]:
+    return ["the sum is wrong", "the day is missing"]
+
+
+def nothing(_df: Any) -> None:
+    """Return what is not a result."""
+
+
+def an_error(_df: Any) -> bool:
+    raise ZeroDivisionError("no rows")
+
+
+OWN: dict[str, tuple[Check, str]] = {
+    "a bool": (check(a_bool), "a_bool: wanted a bool"),
+    "a number": (check(at_least=0.9)(a_number), "a_number: found 0.5, wanted at least 0.9"),
+    "a number without a bound": (check(a_number), "a_number returned a number without at_least and at_most"),
+    "rows": (check(the_rows), 'the_rows: found 1, wanted the rows, such as {"id": 2'),
+    "texts": (check(the_faults), "the_faults: found 2, wanted the faults, the sum is wrong; the day is missing"),
+    "another result": (check(nothing), "nothing returned None, not True, False"),
+    "a warning that raises": (check(severity="warn")(an_error), "the check failed: ZeroDivisionError: no rows"),
+    "a column that is missing": (no_nulls("no_such", severity="warn"), "no_such"),
+    "a value of another type": (values("amount", {"a"}, severity="warn"), "the check failed: "),
+    "another schema": (schema("id INT, day DATE, token STRING"), "day date is missing; id is bigint, not int; "),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_rule_12_3_what_a_check_returns_and_how_it_fails(spark: Any, orders: Asset, name: str) -> None:
+    own, text = OWN[name]
+    with checked(orders, own, at_least(1)), pytest.raises(CheckFailed) as failed:
+        publish(orders_of(spark, *GOOD), orders)
+
+    assert text in str(failed.value)
+    assert [each.passed for each in failed.value.results] == [False, True]
+    assert asset_path(orders) is not None
+    assert not asset_path(orders).exists()  # type: ignore[union-attr]
+
+
+def test_each_partition_is_checked_for_itself(spark: Any, orders: Asset) -> None:
+    frame = spark.createDataFrame([(1, "a"), (2, "a"), (1, "b")], "id BIGINT, shop STRING")
+    with (
+        checked(orders, unique("id"), check(the_rows), at_least(2, severity="warn")),
+        pytest.raises(CheckFailed) as failed,
+    ):
+        publish(frame, orders, partition_column="shop")
+    assert "the_rows: found 1" in str(failed.value)
+    assert "(partition a)" in str(failed.value)
+
+    with checked(orders, unique("id"), at_least(2, severity="warn")) as recording:
+        publish(frame, orders, partition_column="shop")
+        found = {each.partition_key: [result.found for result in each.checks] for each in recording.complete().events}
+    assert found == {"a": [0, 2], "b": [0, 1]}
+
+
+def test_no_partition_at_all_is_checked_as_empty_data(spark: Any, orders: Asset) -> None:
+    frame = spark.createDataFrame([], "id BIGINT, shop STRING")
+    with checked(orders, at_least(1)), pytest.raises(CheckFailed, match="found 0, wanted at least 1 row"):
+        publish(frame, orders, partition_column="shop")
+
+
+def test_an_append_is_checked_for_the_rows_that_it_adds(spark: Any, orders: Asset) -> None:
+    publish(orders_of(spark, *GOOD), orders)
+    with checked(orders, at_least(2), unique("id")), pytest.raises(CheckFailed, match="at_least: found 1"):
+        publish(orders_of(spark, GOOD[0]), orders, mode="append")
+    assert read(orders, spark).count() == 2
+
+
+@pytest.mark.parametrize("form", ["json", "orc"])
+def test_other_formats_are_checked_by_a_query(spark: Any, orders: Asset, form: str) -> None:
+    with checked(orders, *ALL) as recording:
+        publish(orders_of(spark, *GOOD), orders, format=form)
+        assert all(passed for passed, _ in results_of(recording).values())
+
+
+def test_of_several_datasets_none_is_visible_if_one_fails(spark: Any, tmp_path: Path) -> None:
+    good, bad = Asset(f"file://{tmp_path}/good"), Asset(f"file://{tmp_path}/bad")
+    declared = DeclaredChecks({bad.token: (at_least(9),)})
+    with TaskRecording([good, bad], "", 1, checks=declared).active(), pytest.raises(CheckFailed):
+        publish_together([Write(spark.range(3), good), Write(spark.range(3), bad)])
+    assert not (tmp_path / "good").exists()
+
+
+def test_data_that_failed_is_kept_where_it_is_wanted(spark: Any, orders: Asset, tmp_path: Path) -> None:
+    with checked(orders, at_least(9), keep_failed=tmp_path / "failed"), pytest.raises(CheckFailed) as failed:
+        publish(orders_of(spark, *GOOD), orders)
+
+    (kept,) = (tmp_path / "failed").iterdir()
+    assert f"The new data is in {kept}" in str(failed.value)
+    assert spark.read.parquet(str(kept)).count() == 2
+
+
+def test_rule_12_2_a_task_that_hides_the_failure_makes_no_update(spark: Any, orders: Asset) -> None:
+    with checked(orders, at_least(9)) as recording:
+        with pytest.raises(CheckFailed):
+            publish(orders_of(spark, *GOOD), orders)
+        with pytest.raises(CheckFailed, match="published nothing that its checks have passed"):
+            recording.complete()
+
+
+def test_rule_12_4_a_table_with_a_log_of_its_own_is_refused_before_the_write(spark: Any, orders: Asset) -> None:
+    with checked(orders, at_least(1)), pytest.raises(InvalidCheck, match="delta is not staged") as refused:
+        publish(spark.range(3), orders, format="delta")
+    assert refused.value.rule == "12.4"
+
+
+def test_the_results_survive_a_pickle(spark: Any, orders: Asset) -> None:
+    with checked(orders, at_least(9)), pytest.raises(CheckFailed) as failed:
+        publish(spark.range(3), orders)
+
+    copy = pickle.loads(pickle.dumps(failed.value.at("task load")))
+    assert copy.results == failed.value.results
+    assert str(copy).startswith("task load: file://")
