@@ -94,3 +94,9 @@ def test_freshness() -> None:
     figures = ("judge_ms_median", "judge_ms_worst", "judge_ms_per_reader", "status_ms_100k", "owed_ms_longest")
     assert all(found[name] > 0 for name in figures)
     assert found["statements_ratio"] > 0
+
+
+@pytest.mark.spark
+def test_checks() -> None:
+    found = run("checks", "--rows=20000", "--rounds=1")
+    assert all(found[f"{name}_cost_ratio"] > 0 for name in ("check", "values", "function", "unique"))

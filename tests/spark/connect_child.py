@@ -8,8 +8,11 @@ import warnings
 from typing import Any
 from unittest.mock import patch
 
+from assetflow.authoring.checks import DeclaredChecks
+from assetflow.authoring.recording import TaskRecording
+from assetflow.checks import at_least, check, schema, unique, values
 from assetflow.core.values.assets import Asset
-from assetflow.errors import AssetflowError
+from assetflow.errors import AssetflowError, CheckFailed
 from assetflow.spark.data_files import AttemptId
 from assetflow.spark.publish import publish
 from assetflow.spark.reading import read
@@ -49,12 +52,30 @@ except AssetflowError as error:
 with tagged(spark, "mine"):
     tags = sorted(spark.getTags())
 empty = Asset(f"file://{lake}/empty")
+
+
+@check
+def is_small(df: Any) -> Any:
+    return df.filter("id > 5")
+
+
+checked = Asset(f"file://{lake}/checked")
+rules = (at_least(1), unique("id"), values("id", {0, 1, 2}), schema("id BIGINT"), is_small)
+found: list[Any] = []
+with TaskRecording([checked], "", 1, checks=DeclaredChecks({checked.token: rules})).active():
+    for frame in (spark.range(3), spark.range(8)):
+        try:
+            found.append([each.passed for each in publish(frame, checked).checks[None]])
+        except CheckFailed as error:
+            found.append([each.found for each in error.results])
 result = {
     "rows": sorted(row.id for row in spark.read.parquet(f"{lake}/orders").collect()),
     "metrics": {name: published.metrics[name] for name in ("rows", "files")},
     "pinned": pinned.count(),
     "empty": publish(spark.range(0), empty).metrics["rows"],
     "failed": failed,
+    "checks": found,
+    "checked": read(checked).count(),
     "tags": tags,
     "classic": error_of(SparkProfile()),
     "other server": error_of(SparkProfile(remote="sc://localhost:1")),

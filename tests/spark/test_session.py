@@ -149,6 +149,8 @@ def test_everything_works_on_the_shared_local_connect_server(
         "pinned": 3,
         "empty": 0,
         "failed": "PublishFailed",
+        "checks": [[True] * 5, [8, 0, 5, 0, 2]],
+        "checked": 3,
         "tags": ["mine"],
         "classic": "SparkSettingsConflict",
         "other server": "SparkSettingsConflict",
