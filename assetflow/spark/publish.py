@@ -34,6 +34,7 @@ from assetflow.spark.data_files import (
     AttemptId,
     carry_over,
     current_attempt,
+    data_files,
     folder_version,
     mark_files,
     measure_folder,
@@ -53,6 +54,7 @@ from assetflow.spark.partitioned import (
     with_key,
 )
 from assetflow.spark.schemas import SchemaStore, united, with_all_columns
+from assetflow.spark.session import get_session
 from assetflow.spark.watch import reason_of
 
 if TYPE_CHECKING:
@@ -206,6 +208,62 @@ def publish(
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     write = Write(df, asset, mode, format, columns, options or {}, partition_key, partition_column, data_version)
     return publish_together([write])[0]
+
+
+@contextmanager
+def staged(
+    asset: Asset,
+    *,
+    mode: Mode = "overwrite",
+    format: str = "parquet",  # noqa: A002 (Spark's name for it)
+    partition_key: str | None = None,
+    partition_column: str | None = None,
+) -> Generator[Path]:
+    """Give a folder for the new data of `asset` to code that writes files itself; publish it at the end of the block.
+
+    >>> from pathlib import Path
+    >>> from assetflow import Asset, read, staged
+    >>> orders = Asset(Path("lake/orders").absolute().as_uri())
+    >>> with staged(orders) as place:
+    ...     spark.range(3).toPandas().to_parquet(place / "orders.parquet")
+    >>> read(orders, spark).count()
+    3
+
+    Nobody sees the folder. Spark reads what was written into it and publishes that as `publish` does, with the checks
+    of the task, so the data is written twice. Nothing is published if the block raises. Contract 12.2.
+
+    Parameters:
+        asset: an asset on a local path.
+        mode, partition_key, partition_column: as in `publish`.
+        format: Spark's name of the format of the files, and of the dataset.
+
+    Raises:
+        PublishFailed: the asset is not on a local path, or the block wrote no files. Else as `publish`.
+        CheckFailed: as `publish`.
+    """
+    path, attempt = asset_path(asset), current_attempt()
+    if path is None:
+        raise PublishFailed(
+            "only data on local and mounted paths is staged",
+            where=asset.uri,
+            fix="Return a DataFrame, or write the data yourself, without checks",
+        )
+    with DatasetLayout(path).stage(attempt.task_run, attempt.number) as staging:
+        staging.data.mkdir()
+        yield staging.data
+        if not any(data_files(staging.data)):
+            raise PublishFailed(
+                "the block of staged() wrote no files", where=asset.uri, fix="Write them into the folder that it gives"
+            )
+        df = get_session().read.format(format).load(f"file:{staging.data}")
+        publish(
+            df,
+            asset,
+            mode=mode,
+            format=format,
+            partition_key=partition_key,
+            partition_column=partition_column,
+        )
 
 
 def publish_together(writes: Sequence[Write]) -> list[Published]:
@@ -372,11 +430,10 @@ def _check_staged(write: Write, staging: Staging, attempt: AttemptId) -> Results
     columns = with_key(write.df, None, write.partition_column).schema if by_column else write.df.schema
     reader = write.df.sparkSession.read.format(write.format).options(**write.options)
     data = reader.schema(columns).load(f"file:{staging.data}")
-    folders: dict[str | None, Path] = dict(folders_by_key(staging.data)) if by_column else {}
-    footers = {
-        key: each if write.format == "parquet" else None for key, each in folders.items() or [(None, staging.data)]
-    }
-    found = check_data(write.checks, data, footers)
+    folders: list[tuple[str | None, Path]] = [*folders_by_key(staging.data).items()] if by_column else []
+    has_footers = write.format == "parquet"
+    parts = {key: folder if has_footers else None for key, folder in folders or [(None, staging.data)]}
+    found = check_data(write.checks, data, parts)
     found = found if by_column else {write.partition_key: found[None]}
     fix = "Mend the data or the check, and run the task again"
     kept = write.keep_failed and write.keep_failed / f"{attempt.task_run}-{attempt.number}"

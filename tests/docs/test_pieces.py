@@ -504,10 +504,19 @@ def test_a_task_with_checks(piece: Piece, spark: SparkSession) -> None:  # noqa:
         page.load_orders.fn("gone")
 
 
+@pytest.mark.spark
+def test_a_task_that_writes_files_itself(piece: Piece, spark: SparkSession) -> None:
+    page = piece("docs/checks.md", 1, places=("file:///lake/",))
+    page.load_prices.fn(2)
+    with pytest.raises(CheckFailed, match="at_least: found 0"):
+        page.load_prices.fn(0)
+    assert read(page.prices, spark).count() == 2
+
+
 def test_the_warnings_of_an_event(piece: Piece) -> None:
     found = CheckResult("at_least", "warn", False, "at least 3 rows", found=2)
     event = AssetEvent(uuid4(), Asset("s3://a/b"), datetime.now(UTC), Origin("api"), checks=(found,))
-    page = piece("docs/checks.md", 1)
+    page = piece("docs/checks.md", 2)
     assert page.warnings_of(event) == ["at_least: found 2, wanted at least 3 rows"]
 
 

@@ -13,8 +13,8 @@ from assetflow.authoring.checks import DeclaredChecks
 from assetflow.authoring.recording import TaskRecording
 from assetflow.checks import Check, at_least, bounds, check, no_nulls, schema, unique, values
 from assetflow.core.values.assets import Asset
-from assetflow.errors import CheckFailed, InvalidCheck
-from assetflow.spark.publish import Write, asset_path, publish, publish_together
+from assetflow.errors import CheckFailed, InvalidCheck, PublishFailed
+from assetflow.spark.publish import Write, asset_path, publish, publish_together, staged
 from assetflow.spark.reading import read
 
 pytestmark = pytest.mark.spark
@@ -224,3 +224,32 @@ def test_the_results_survive_a_pickle(spark: Any, orders: Asset) -> None:
     copy = pickle.loads(pickle.dumps(failed.value.at("task load")))
     assert copy.results == failed.value.results
     assert str(copy).startswith("task load: file://")
+
+
+def test_files_that_a_task_writes_itself_are_checked_and_published_whole(spark: Any, orders: Asset) -> None:
+    frame = orders_of(spark, *GOOD).toPandas()
+    with checked(orders, *ALL) as recording:
+        with staged(orders) as place:
+            frame.to_parquet(place / "a.parquet")
+            assert not Path(place.parents[3] / "orders").exists()
+        assert all(passed for passed, _ in results_of(recording).values())
+    with checked(orders, at_least(9)), pytest.raises(CheckFailed), staged(orders) as place:
+        frame.to_parquet(place / "a.parquet")
+    assert read(orders, spark).count() == 2
+
+
+def test_a_block_that_raises_or_writes_nothing_publishes_nothing(spark: Any, orders: Asset) -> None:
+    def break_off() -> None:
+        with staged(orders) as place:
+            spark.range(3).toPandas().to_parquet(place / "a.parquet")
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        break_off()
+    with pytest.raises(PublishFailed, match="wrote no files"), staged(orders):
+        pass
+    with pytest.raises(PublishFailed, match="only data on local"), staged(Asset("s3://lake/orders")):
+        pass
+    path = asset_path(orders)
+    assert path is not None
+    assert not path.exists()
