@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from assetflow.prefect_io.own_events import freshness_trigger
     from assetflow.prefect_io.triggers import deployment_triggers
     from assetflow.retrying import retry
-    from assetflow.spark.publish import publish, staged
+    from assetflow.spark.publish import publish
     from assetflow.spark.reading import read
     from assetflow.spark.task import spark_task
 
@@ -94,7 +94,6 @@ __all__ = [
     "retry",
     "simulate",
     "spark_task",
-    "staged",
     "status",
     "task",
     "triggering_asset_events",
@@ -129,7 +128,7 @@ _PLACES = {
     "assetflow.prefect_io.own_events": ("freshness_trigger",),
     "assetflow.prefect_io.triggers": ("deployment_triggers",),
     "assetflow.retrying": ("retry",),
-    "assetflow.spark.publish": ("publish", "staged"),
+    "assetflow.spark.publish": ("publish",),
     "assetflow.spark.reading": ("read",),
     "assetflow.spark.task": ("spark_task",),
 }

@@ -79,6 +79,10 @@ def at_least(rows: int, *, severity: Severity = "error") -> Check:
     >>> at_least(1).wanted
     'at least 1 row'
 
+    Parameters:
+        rows: the number of rows, at least 1.
+        severity: "error" holds the data back, "warn" only warns.
+
     Raises:
         InvalidCheck: `rows` is not a whole number above zero, or the severity is not one.
     """
@@ -100,6 +104,10 @@ def no_nulls(*columns: str, severity: Severity = "error") -> Check:
     >>> from assetflow.checks import no_nulls
     >>> no_nulls("id", "state").name
     'no_nulls(id, state)'
+
+    Parameters:
+        columns: the names of the columns.
+        severity: "error" holds the data back, "warn" only warns.
 
     Raises:
         InvalidCheck: no column is named, or the severity is not one.
@@ -125,6 +133,11 @@ def values(column: str, allowed: Collection[object], *, severity: Severity = "er
     >>> from assetflow.checks import values
     >>> values("state", {"open", "paid"}).wanted
     "state is one of 'open', 'paid'"
+
+    Parameters:
+        column: the name of the column.
+        allowed: the values that it may have.
+        severity: "error" holds the data back, "warn" only warns.
 
     Raises:
         InvalidCheck: there are no values, one of them is `None`, or the severity is not one.
@@ -153,7 +166,9 @@ def bounds(column: str, at_least: Any = None, at_most: Any = None, *, severity: 
     'amount is at least 0 and at most 1000000'
 
     Parameters:
+        column: the name of the column.
         at_least, at_most: numbers, dates, times or texts; `None` for no bound.
+        severity: "error" holds the data back, "warn" only warns.
 
     Raises:
         InvalidCheck: there is no bound, or the severity is not one.
@@ -181,6 +196,10 @@ def unique(*columns: str, severity: Severity = "error") -> Check:
     >>> unique("shop", "order").wanted
     'no two rows with the same shop, order'
 
+    Parameters:
+        columns: the names of the columns.
+        severity: "error" holds the data back, "warn" only warns.
+
     Raises:
         InvalidCheck: no column is named, or the severity is not one.
     """
@@ -204,6 +223,7 @@ def schema(wanted: str | StructType, *, severity: Severity = "error") -> Check:
 
     Parameters:
         wanted: the columns as Spark's DDL, or a `StructType`. Whether they may be null does not count.
+        severity: "error" holds the data back, "warn" only warns.
 
     Raises:
         InvalidCheck: the severity is not one.

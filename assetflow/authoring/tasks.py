@@ -147,12 +147,12 @@ def task(
 
     Raises:
         InvalidFlow: an inlet or outlet is not an asset, a reference or an alias; or `fn` is not a function.
-        InvalidCheck: a check is not one, or is not of an outlet (contract 12.1), or cannot hold its data back (12.4).
+        InvalidCheck: a check is not one, is not of an outlet, or cannot hold data back (contract 12.1, 12.4).
         InvalidSchedule: `code_version` is not a text of 1 to 250 characters, or blank (contract 8.2).
         OutletError: raised by the run: the task stated a fact about an asset that is not one of its outlets.
         InvalidEvent: raised by the run: the task yielded something that is not `Metadata`, or a key is not valid.
         RecordingFailed: raised by the run: the updates could not be recorded; a retry is safe.
-        CheckFailed: raised by the run: data did not pass a check, or was not published for its checks to see (12.2).
+        CheckFailed: raised by the run: data did not pass a check, or was not published for it to see (contract 12.2).
     """
     declared = to_outlets(outlets, "outlets"), to_outlets(inlets, "inlets")
     declared_checks = read_checks(checks, declared[0], keep_failed)

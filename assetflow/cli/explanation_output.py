@@ -145,6 +145,7 @@ def event_parts(explanation: EventExplanation) -> list[RenderableType]:
     parts: list[RenderableType] = [_title(event.asset.name, f"event {event.id}", "dim"), sentence(explanation.words)]
     facts = {"extra": event.extra, "metrics": event.metrics, "inputs": event.inputs}
     parts += [text(f"{name}: {_pairs(values)}") for name, values in facts.items() if values]
+    parts += [text(f"{'passed' if each.passed else 'failed'} {each.describe()}") for each in event.checks]
     if event.aliases:
         parts.append(text(f"through the alias {', '.join(event.aliases)}"))
     parts += [Text(), Text("What consumers did with it", "bold")]

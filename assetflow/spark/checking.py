@@ -45,9 +45,10 @@ def check_data(checks: Sequence[Check], data: DataFrame, folders: Mapping[str | 
     facts = {key: folder and FileFacts.of(folder) for key, folder in folders.items()}
     numbers: dict[str, _Counted | Exception] = {}
     for each in checks:
-        told = {key: None if found is None else each.told(found) for key, found in facts.items()}
-        if known := {key: number for key, number in told.items() if number is not None}:
-            numbers |= {each.name: known} if len(known) == len(told) else {}
+        told = {key: found and each.told(found) for key, found in facts.items()}
+        known = {key: number for key, number in told.items() if number is not None}
+        if len(known) == len(told):
+            numbers[each.name] = known
     counting = [each for each in checks if each.total is not None and each.name not in numbers]
     by_key = None not in folders
     numbers |= _numbers(counting, data, by_key=by_key)
@@ -94,8 +95,8 @@ def _judged(check: Check, value: Any, part: DataFrame) -> CheckResult:
     from pyspark.sql import DataFrame
 
     result = partial(CheckResult, check.name, check.severity, wanted=check.wanted)
-    # A number of NumPy, or a value of pandas, knows Python's.
-    value = value.item() if hasattr(value, "item") else value
+    # A DataFrame has an attribute for each column, so it cannot be asked for `item`.
+    value = value.item() if type(value).__module__ == "numpy" else value
     bounded = check.least is not None or check.most is not None
     match value:
         case bool():

@@ -222,7 +222,8 @@ def staged(
     """Give a folder for the new data of `asset` to code that writes files itself; publish it at the end of the block.
 
     >>> from pathlib import Path
-    >>> from assetflow import Asset, read, staged
+    >>> from assetflow import Asset, read
+    >>> from assetflow.checks import staged
     >>> orders = Asset(Path("lake/orders").absolute().as_uri())
     >>> with staged(orders) as place:
     ...     spark.range(3).toPandas().to_parquet(place / "orders.parquet")

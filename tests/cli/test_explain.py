@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
+from assetflow.core.values.checks import CheckResult
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import READ_FIRST
 from tests.cli.conftest import Call
@@ -159,3 +160,14 @@ def test_a_consumer_is_explained_as_of_a_moment(ledger: Ledger, call: Call) -> N
     assert (told["at"], told["state"]) == ("2026-01-01T12:30:00Z", "waiting")
     assert told["next_decision"]["made"] == "2026-01-01T13:00:00Z"
     assert "'noon' is not a time" in call("explain", "report", "--at", "noon").err
+
+
+def test_an_event_tells_what_its_checks_found(ledger: Ledger, call: Call) -> None:
+    found = CheckResult("at_least", "error", True, "at least 1 row", found=3)
+    update(ledger, ORDERS, 1, checks=(found, CheckResult("sane", "warn", False, "no faults", found=2)))
+
+    shown = call("events", "show", str(event_id(1))).out
+    assert "passed at_least: found 3, wanted at least 1 row" in shown
+    assert "failed sane: found 2, wanted no faults" in shown
+    told = call("events", "show", str(event_id(1)), "--json").json
+    assert [each["passed"] for each in told["event"]["checks"]] == [True, False]

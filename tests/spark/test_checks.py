@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
 from assetflow.authoring.checks import DeclaredChecks
@@ -112,6 +113,14 @@ def the_rows(df: Any) -> Any:
     return df.filter("id > 1")
 
 
+def no_rows(df: Any) -> Any:
+    return df.filter("id > 9").withColumnRenamed("amount", "item")
+
+
+def a_bool_of_numpy(df: Any) -> Any:
+    return numpy.int64(df.count()) == numpy.int64(2)
+
+
 def the_faults(_df: Any) -> list[str]:
     return ["the sum is wrong", "the day is missing"]
 
@@ -136,6 +145,13 @@ OWN: dict[str, tuple[Check, str]] = {
     "a value of another type": (values("amount", {"a"}, severity="warn"), "the check failed: "),
     "another schema": (schema("id INT, day DATE, token STRING"), "day date is missing; id is bigint, not int; "),
 }
+
+
+@pytest.mark.parametrize("passes", [no_rows, a_bool_of_numpy])
+def test_what_passes(spark: Any, orders: Asset, passes: Any) -> None:
+    with checked(orders, check(passes)) as recording:
+        publish(orders_of(spark, *GOOD), orders)
+        assert [passed for passed, _ in results_of(recording).values()] == [True]
 
 
 @pytest.mark.parametrize("name", OWN)

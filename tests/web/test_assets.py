@@ -12,6 +12,7 @@ import pytest
 from assetflow import AssetWatcher
 from assetflow.core.partitions import DayWindow, IdentityMapper, RollupMapper, StartOfDayMapper
 from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.checks import CheckResult
 from assetflow.core.values.events import Origin, Recording, SourceFlowRun, SourceTaskRun
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.posted_events import event_by_hand
@@ -499,6 +500,14 @@ def test_an_event_tells_where_it_came_from_and_every_receipt(site: Site, ledger:
     assert "Rows 1,234" in page.text
     assert '"password": "[redacted]"' in page.text
     assert f"/runs/{run.id}" in page.links
+
+
+def test_an_event_tells_what_its_checks_found(site: Site, ledger: Ledger) -> None:
+    found = CheckResult("sane", "warn", False, "no <b>", found=2)
+    update(ledger, ORDERS, 1, checks=(CheckResult("at_least", "error", True, "at least 1 row", found=3), found))
+    page = site.page(f"/events/{event_id(1)}")
+    assert "Check at_least: found 3, wanted at least 1 row" in page.text
+    assert "Check failed sane: found 2, wanted no <b>" in page.text
 
 
 def test_very_many_receipts_are_on_pages_of_their_own(site: Site, ledger: Ledger) -> None:
