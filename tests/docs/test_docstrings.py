@@ -29,7 +29,7 @@ EXAMPLES = {name: test for name, value in MEMBERS.items() if (test := examples(n
 # Examples that need more than Python; those with a Spark session are run in tests/spark.
 WITH_PREFECT = ["assetflow.emit"]
 WITH_SPARK = ["assetflow.checks.staged", "assetflow.publish", "assetflow.read", "assetflow.spark_task"]
-WITH_A_SERVER = ["assetflow.testing.environment"]
+WITH_A_SERVER = ["assetflow.testing.harness"]
 PLAIN = [name for name in EXAMPLES if name not in (*WITH_PREFECT, *WITH_SPARK, *WITH_A_SERVER)]
 
 
