@@ -57,6 +57,7 @@ def test_only_the_feature_that_needs_it_fails(
     assert "pip install 'prefect>=" in raised.value.fix
 
 
+@pytest.mark.prefect
 def test_flows_are_imported_without_what_is_undocumented() -> None:
     program = [sys.executable, "-c", textwrap.dedent(GONE)]
     done = subprocess.run(program, capture_output=True, text=True, check=False, timeout=60)
