@@ -288,7 +288,7 @@ class PrefectUnreachable(AssetflowError, ConnectionError):
 
 
 class PrefectUnset(PrefectUnreachable):
-    """The settings have no address of a Prefect server, or a text that is no address. Nothing was sent."""
+    """PREFECT_API_URL is not set, or is not an address. Nothing was sent."""
 
     code = "prefect-unset"
 

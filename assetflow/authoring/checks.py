@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args, overload
 from assetflow.authoring.metadata import to_outlet
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
 from assetflow.core.values.checks import Severity
-from assetflow.core.values.conditions import ConditionLike, Token
+from assetflow.core.values.conditions import AssetLike, Token
 from assetflow.errors import InvalidCheck, InvalidFlow, not_a
 
 if TYPE_CHECKING:
@@ -345,7 +345,7 @@ def _range(least: object, most: object, where: str) -> str:
 
 
 # The value of `checks=`: for each outlet a check or several.
-Checks = Mapping[Outlet | ConditionLike, Check | Sequence[Check]]
+Checks = Mapping[Outlet | AssetLike, Check | Sequence[Check]]
 
 
 @dataclass(frozen=True, slots=True)

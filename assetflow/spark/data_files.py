@@ -90,7 +90,7 @@ class FileFacts:
         return all(chunks is not None and not any(nulls for _, nulls, *_ in chunks) for chunks in known)
 
     def lies_within(self, column: str, least: Any, most: Any) -> bool:
-        """Return True if the footers show that all values of a column lie between two bounds; `None` is no bound."""
+        """Return True if the footers show that all values of a column lie between two bounds, `None` for none."""
         chunks = self.columns.get(column)
         ends = [(low, high) for rows, nulls, low, high in chunks or () if nulls < rows]
         try:
