@@ -55,8 +55,13 @@ class NaiveFreshness(NaivePolicies):
         return found | {"plan": self.planned, "told": self.told}
 
     def target(self, flow: Json, key: str | None) -> Json:
-        # A flow without partitions has one target, whatever keys its runs write.
-        which = (flow["name"], key if flow["by_key"] else None)
+        return self.record(self.which(flow, key))
+
+    def which(self, flow: Json, key: str | None) -> Target:
+        """Return the target of a key: a flow without partitions has one, whatever keys its runs write."""
+        return flow["name"], key if flow["by_key"] else None
+
+    def record(self, which: Target) -> Json:
         new: Json = {"tried": None, "waived": None, "failures": 0, "again": None, "ended": 0}
         return self.targets.setdefault(which, new)
 
@@ -96,17 +101,18 @@ class NaiveFreshness(NaivePolicies):
             if flow["kind"] != "eager":
                 return False
             if kind == "data":
-                return self.starts(flow, (cast(str, uri), of))
+                return self.starts(flow, (cast(str, uri), of), flow["mappers"][uri])
             if kind == "code" or uri not in flow["reads"]:
                 return True
+            mapper = flow["mappers"][uri]
             return not flow["by_key"] or any(
-                self.starts(flow, each) for each in self.read(cast(str, uri), flow["mappers"][uri], key)
+                self.starts(flow, each, mapper) for each in self.read(cast(str, uri), mapper, key)
             )
 
         return {cause: place for cause, place in self.causes(flow, key).items() if does(*cause)}
 
-    def starts(self, flow: Json, item: Item) -> bool:
-        return not flow["by_key"] or (item[1] is not None and flow["mappers"][item[0]] == "identity")
+    def starts(self, flow: Json, item: Item, mapper: Any) -> bool:
+        return not flow["by_key"] or (item[1] is not None and mapper == "identity")
 
     def inputs(self, flow: Json) -> Json:
         return {"code": flow["code"], "mappers": flow["mappers"], "place": self.place}
@@ -122,7 +128,7 @@ class NaiveFreshness(NaivePolicies):
             }:
                 return False
             for item in self.read(uri, mapper, key, after["place"]):
-                if self.starts(flow, item) and self.version(item, place) != self.version(item, after["place"]):
+                if self.starts(flow, item, mapper) and self.version(item, place) != self.version(item, after["place"]):
                     return False
         return True
 
@@ -142,7 +148,7 @@ class NaiveFreshness(NaivePolicies):
         # What a flow reads has a name before its own.
         for name in sorted(self.flows):
             flow = self.flows[name]
-            came = [(run["key"], run["started"]) for run in self.runs_of(flow)]
+            came = [(run["target"][1], run["started"]) for run in self.runs_of(flow)]
             for key in self.keys_of(flow) if flow["kind"] else ():
                 said[name, key] = self.verdict(flow, key, coming, pulls.get(name), over=over)
                 came += [(key, inf)] if said[name, key][0] in ("run", "waits") else []
@@ -168,7 +174,7 @@ class NaiveFreshness(NaivePolicies):
     ) -> tuple[str, list[Any]]:
         causes, record, is_lazy = self.counts(flow, key), self.target(flow, key), flow["kind"] == "lazy"
         because = [("freshness", uri, None) for uri in pull[1]] if is_lazy and pull is not None else [*causes]
-        if any(run["key"] == key for run in self.runs_of(flow)):
+        if any(run["target"] == (flow["name"], key) for run in self.runs_of(flow)):
             return "in_progress", because
         if is_lazy and pull is None:
             return "not_needed" if causes else "", because
@@ -212,7 +218,7 @@ class NaiveFreshness(NaivePolicies):
                 continue
             if not flow["by_key"] and not self.would_read(flow, uri, of):
                 continue
-            if not (is_enough and at > made[0]) and self.target(cast(Json, maker), of)["ended"] < since:
+            if not (is_enough and at > made[0]) and self.record((uri, of))["ended"] < since:
                 return True
         return False
 
@@ -238,7 +244,8 @@ class NaiveFreshness(NaivePolicies):
         number = flow["begun"]
         flow["begun"] += 1
         run: Json = {"flow": flow["name"], "key": key, "ends": self.now + flow["takes"], "inputs": self.inputs(flow)}
-        run |= {"started": self.now, "by_hand": by_hand}
+        # Whatever a redeploy makes of the flow meanwhile (8.6).
+        run |= {"started": self.now, "by_hand": by_hand, "target": self.which(flow, key)}
         run["outcome"] = flow["outcomes"][number] if number < len(flow["outcomes"]) else "completed"
         run["gives"] = flow["gives"][number] if number < len(flow["gives"]) else None
         self.going.append(run)
@@ -256,7 +263,7 @@ class NaiveFreshness(NaivePolicies):
     def end(self, run: Json, outcome: str | None) -> None:
         self.going.remove(run)
         flow, key, tried = self.flows[run["flow"]], run["key"], run["inputs"]
-        record = self.target(flow, key)
+        record = self.record(run["target"])
         if completed := (outcome or run["outcome"]) == "completed":
             items = {
                 each for uri, mapper in tried["mappers"].items() for each in self.read(uri, mapper, key, tried["place"])
