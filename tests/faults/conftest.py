@@ -68,6 +68,7 @@ def judged(request: pytest.FixtureRequest) -> Judged:
     """Judge a world, and fail if anything was lost, doubled or wrong."""
 
     def judge_now(world: World, **given: object) -> Verdict:
+        world.wait_for_marks()
         verdict = judge(world, **given)  # pyright: ignore[reportArgumentType]
         module = request.path.stem.removeprefix("test_")
         VERDICTS[module] = VERDICTS.get(module, Verdict()) + verdict

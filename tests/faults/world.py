@@ -154,6 +154,15 @@ class World(Installation):
         if self.end_coalesced_runs():
             self.settle()
 
+    def wait_for_marks(self) -> None:
+        """Wait until the evaluator has noted each run that it started: Prefect shows a run before its mark is there."""
+        if self._process is not None and self._process.poll() is None:
+            self.until(self._has_all_marks, PATIENCE)
+
+    def _has_all_marks(self) -> bool:
+        with self.reader() as ledger:
+            return not ledger.status().waiting
+
     def _is_quiet(self) -> bool:
         """Whether no decision waits for its run, and no run is there for `coalesce` to wait for."""
         if self.end_coalesced_runs():
