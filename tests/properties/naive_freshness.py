@@ -210,7 +210,7 @@ class NaiveFreshness(NaivePolicies):
     def waits(self, flow: Json, key: str | None, uri: str, coming: dict[str | None, float], since: int) -> bool:
         """Return True if a target waits for a key of an input that comes, which has not ended a run since (8.6)."""
         maker = self.flows.get(uri)
-        made = [each["at"] for each in self.of(uri) if each["place"] >= since]
+        made = [each["at"] for each in self.of(uri) if each["key"] is not None and each["place"] >= since]
         is_enough = bool(made) and maker is not None and maker["by_key"] and not flow["by_key"]
         for of, at in coming.items():
             is_read = of in (key, None) if flow["mappers"][uri] == "identity" else of is None

@@ -165,7 +165,7 @@ _OF_ASSET = select(*ITEM_UPDATES.columns).where(_V.uri == bindparam("uri")).orde
 _NEWEST_OF = _OF_ASSET.limit(1)
 _FIRST_OF = (
     select(*ITEM_UPDATES.columns)
-    .where(_V.uri == bindparam("uri"), _V.sequence >= bindparam("place"), _V.recorded >= bindparam("at"))
+    .where(_V.uri == bindparam("uri"), _V.partition_key != NO_KEY, _V.sequence >= bindparam("place"))
     .order_by(_V.sequence)
     .limit(1)
 )
@@ -279,7 +279,10 @@ class FreshnessTables(BackfillTables):
         return ITEM_UPDATES.read(rows[0]) if rows else None
 
     def first_of(self, uri: str, since: Moment) -> ItemUpdate | None:
-        rows = self._rows(_FIRST_OF, uri=uri, at=since.at, place=since.place)
+        last = self.newest_of(uri, since.at)
+        # The moment may be one at which nothing was recorded, as that at which a policy falls due.
+        place = min(since.place + (since.order > 0), 0 if last is None else last.sequence + 1)
+        rows = self._rows(_FIRST_OF, uri=uri, place=place)
         return ITEM_UPDATES.read(rows[0]) if rows else None
 
     def first(self, item: Item) -> ItemUpdate | None:

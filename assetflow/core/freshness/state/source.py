@@ -70,7 +70,7 @@ class FreshnessSource:
         return None
 
     def first_of(self, uri: str, since: Moment) -> ItemUpdate | None:
-        """Return the first update of an asset since a moment, whatever its key."""
+        """Return the first update of a key of an asset since a moment."""
         return None
 
     def first(self, item: Item) -> ItemUpdate | None:

@@ -139,10 +139,10 @@ class Updates:
         return self._stored[uri]
 
     def first_of(self, uri: str, since: Moment) -> ItemUpdate | None:
-        """Return the first update of an asset since a moment, whatever its key."""
+        """Return the first update of a key of an asset since a moment."""
         own = self._of.get(uri, ())
-        later = islice(own, _place_after(own, since.place - 1), None)
-        return self._source.first_of(uri, since) or next((each for each in later if each.moment >= since), None)
+        later = islice(own, bisect_left(own, since, key=lambda update: update.moment), None)
+        return self._source.first_of(uri, since) or next((each for each in later if each.item.key is not None), None)
 
     def newest_of_until(self, uri: str, until: datetime) -> ItemUpdate | None:
         """Return the update of an asset that was the newest one at an earlier instant, whatever its key."""
