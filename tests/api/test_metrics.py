@@ -150,7 +150,7 @@ QUERIES = [each["expr"] for each in RULES] + [each["expr"] for panel in BOARD["p
 
 
 def test_alerts_and_the_board_ask_for_metrics_that_there_are() -> None:
-    page = (MONITORING.parents[1] / "docs" / "production.md").read_text()
+    page = (MONITORING.parents[1] / "docs" / "metrics.md").read_text()
     asked = {name.removesuffix("_bucket") for query in QUERIES for name in re.findall(r"assetflow_\w+", query)}
     assert asked <= set(re.findall(r"`(assetflow_\w+)", page))
 

@@ -1,4 +1,4 @@
-"""docs/api.md has each operation of `/api/v1`, and docs/production.md each metric; neither has others."""
+"""docs/api.md has each operation of `/api/v1`, and docs/metrics.md each metric; neither has others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_each_operation_is_listed_and_each_listed_path_is_there(ledger: Ledger) 
 
 
 def test_each_metric_is_listed() -> None:
-    page = (ROOT / "docs" / "production.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "metrics.md").read_text(encoding="utf-8")
     table = page.partition("| metric | meaning |")[2].partition("\n\n")[0]
     listed = {name.removesuffix("_total") for name in re.findall(r"`(assetflow_\w+)", table)}
     code = "".join((ROOT / "assetflow" / file).read_text(encoding="utf-8") for file in CODE)

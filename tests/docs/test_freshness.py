@@ -1,4 +1,4 @@
-"""docs/freshness.md knows each verdict of a plan and each state of a status, and no others."""
+"""docs/status.md knows each verdict of a plan and each state of a status, and no others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import get_args
 from assetflow.core.freshness.records import ItemState, VerdictName
 from tests.docs.pieces import ROOT
 
-PAGE = (ROOT / "docs" / "freshness.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "status.md").read_text(encoding="utf-8")
 
 
 def first_column(title: str) -> set[str]:

@@ -275,6 +275,17 @@ def test_each_line_of_the_tables_of_schedules(piece: Piece) -> None:
         exec(shown, names)
 
 
+# docs/prefect-project.md
+
+
+@pytest.mark.prefect
+def test_an_existing_project(h: Harness, piece: Piece) -> None:
+    page = piece("docs/prefect-project.md")
+    h.deploy(page.report)
+    page.load()
+    assert states(h, page.report) == ["Completed"]
+
+
 # docs/partitions.md, docs/timetables.md, docs/types.md, docs/remote.md
 
 
@@ -348,7 +359,7 @@ def test_an_eager_asset_for_people_who_know_dagster(h: Harness, piece: Piece) ->
     assert states(h, page.fact) == ["Completed"]
 
 
-# docs/freshness.md
+# docs/freshness.md, docs/status.md, docs/policies.md, docs/alerts.md
 
 
 @pytest.mark.prefect
@@ -395,17 +406,17 @@ def test_code_asks_for_the_status(piece: Piece, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path))
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         deploy_maker(ledger, Eager(), [Asset("s3://lake/board")], [Asset("s3://lake/raw")], "report/lake")
-        assert piece("docs/freshness.md", 5).check("s3://lake/board") == ["it was never made"]
+        assert piece("docs/status.md").check("s3://lake/board") == ["it was never made"]
 
 
 @pytest.mark.prefect
 def test_a_test_asks_for_status_and_plan(h: Harness, piece: Piece) -> None:
-    piece("docs/freshness.md", 6).test_fact_follows_raw(h)
+    piece("docs/status.md", 1).test_fact_follows_raw(h)
 
 
 @pytest.mark.prefect
 def test_a_board_that_has_to_be_fresh(h: Harness, piece: Piece) -> None:
-    page = piece("docs/freshness.md", 7)
+    page = piece("docs/policies.md")
     h.deploy(page.report)
     h.emit(page.raw)
     assert h.settle().freshness(page.board) == "pass"
@@ -413,13 +424,13 @@ def test_a_board_that_has_to_be_fresh(h: Harness, piece: Piece) -> None:
     h.settle(execute=False)
     assert h.advance(timedelta(minutes=50)).freshness(page.board) == "warn"
     assert h.advance(timedelta(hours=2)).freshness(page.board) == "fail"
-    alert = piece("docs/freshness.md", 8).alert_on(uuid4())
+    alert = piece("docs/alerts.md").alert_on(uuid4())
     assert alert.trigger.expect == {"assetflow.freshness.fail"}
 
 
 @pytest.mark.prefect
 def test_flows_that_run_as_seldom_as_possible(h: Harness, piece: Piece) -> None:
-    page = piece("docs/freshness.md", 9)
+    page = piece("docs/policies.md", 1)
     for each in (page.core, page.report):
         h.deploy(each)
     h.emit(page.raw)
@@ -432,7 +443,7 @@ def test_flows_that_run_as_seldom_as_possible(h: Harness, piece: Piece) -> None:
 
 def test_the_flows_of_the_tutorial_have_no_times(piece: Piece) -> None:
     """tests/stack/test_freshness_tutorial.py walks the whole tutorial."""
-    page = piece("docs/freshness.md", 10)
+    page = piece("docs/tutorial-fresh.md")
     assert page.watch_flights.schedule.describe() == "every 15 seconds, of missed times only the latest"
     assert all(each.schedule.timetable is None for each in (page.core, page.by_carrier, page.by_day))
 
@@ -557,6 +568,8 @@ BY_PARAMETER = {
 
 
 def test_every_piece_is_run() -> None:
-    """The pages and numbers that this file names, wherever it calls `piece`."""
-    calls = re.findall(r'piece\(\s*"([^"]+)"(?:, (\d+|number)\b)?', Path(__file__).read_text(encoding="utf-8"))
+    """The pages and numbers that these files name, wherever they call `piece`."""
+    files = [Path(__file__), *(Path(__file__).with_name(name) for name in ("test_tutorial.py", "test_cookbook.py"))]
+    tests = "".join(file.read_text(encoding="utf-8") for file in files)
+    calls = re.findall(r'piece\(\s*"([^"]+)"(?:, (\d+|number)\b)?', tests)
     assert {(page, int(n or 0)) for page, n in calls if n != "number"} | BY_PARAMETER == (all_pieces())

@@ -1,4 +1,4 @@
-"""The tutorial in docs/freshness.md, walked in `assetflow dev`: no table has a schedule, all are kept up to date."""
+"""docs/tutorial-fresh.md, walked in `assetflow dev`: no table has a schedule, all are kept up to date."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(900)]
 
-PAGE = (ROOT / "docs" / "freshness.md").read_text()
+PAGE = (ROOT / "docs" / "tutorial-fresh.md").read_text()
 BLOCKS: dict[str, str] = dict(re.findall(r"^```\w+ (?:title=\"|\{#)(\S+)[\"}]\n(.*?)^```", PAGE, re.M | re.S))
 SECONDS = 300.0
 

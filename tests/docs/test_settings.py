@@ -1,4 +1,4 @@
-"""docs/operations.md is complete and true: settings with their defaults, files, and lines of the log."""
+"""docs/settings.md and docs/log.md are complete and true: settings and defaults, lines of the log, error codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from assetflow.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "operations.md").read_text()
+PAGE = (ROOT / "docs" / "settings.md").read_text()
+LOG = (ROOT / "docs" / "log.md").read_text()
 SETTING = re.compile(r"^\| `ASSETFLOW_(\w+)` \| (?:`([^`]*)`|empty) \| (.+) \|$", re.M)
 
 
@@ -30,7 +31,7 @@ def test_every_setting_stands_there_with_its_default(monkeypatch: pytest.MonkeyP
     assert {name.lower(): default for name, default, _ in SETTING.findall(PAGE)} == defaults
 
 
-LINES = re.findall(r"^\| `(.+)` \| .+ \|$", PAGE.partition("## What the log says")[2], re.M)
+LINES, CODES = (re.findall(r"^\| `(.+)` \| .+ \|$", part, re.M) for part in LOG.split("## Error codes"))
 
 
 def test_the_fixed_words_of_the_lines_of_the_log_are_in_the_code() -> None:
@@ -43,3 +44,7 @@ def test_the_fixed_words_of_the_lines_of_the_log_are_in_the_code() -> None:
     fixed = {part.strip(" :") for line in lines for part in re.split(r"…|\d+ ?|'?flow/name'?:?|s3://", line)}
     assert len(lines) > 20
     assert [words for words in sorted(fixed) if len(words) > 3 and words not in code] == []
+
+
+def test_each_error_code_stands_there() -> None:
+    assert re.findall(r'^    code = "([\w-]+)"$', (ROOT / "assetflow" / "errors.py").read_text(), re.M) == CODES

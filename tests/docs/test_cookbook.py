@@ -1,0 +1,107 @@
+"""The recipes of docs/cookbook.md do what the page says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from assetflow import simulate
+from assetflow.testing import Harness
+from tests.docs.test_pieces import Piece, h, piece
+
+__all__ = ["h", "piece"]
+
+
+def runs(flow: object, steps: Iterable[Any]) -> list[tuple[str, int]]:
+    """Return when the flow would run, and with how many updates."""
+    return [(run["at"], len(run["events"])) for run in simulate([flow], list(steps))["runs"]]
+
+
+def at(moment: str, asset: Any = None) -> dict[str, Any]:
+    return {"at": moment, **({"tick": True} if asset is None else {"event": asset})}
+
+
+@pytest.mark.prefect
+def test_a_landing_zone(h: Harness, piece: Piece) -> None:
+    """tests/watching/kinds/test_s3.py lets such a trigger watch moto's S3."""
+    page = piece("docs/cookbook.md")
+    loaded: list[str] = []
+    page.load = lambda *, path: loaded.append(path)
+    h.deploy(page.ingest)
+    for day in ("2026-01-01", "2026-01-02"):
+        h.file("landing", f"date={day}/a.json")
+    assert [run.state for run in h.settle().runs(page.ingest)] == ["Completed"] * 2
+    assert loaded == [f"shop/landing/date={day}/a.json" for day in ("2026-01-01", "2026-01-02")]
+
+
+def test_dbt_after_spark(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = piece("docs/cookbook.md", 1)
+    program = tmp_path / "dbt"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    page.dbt_build.fn()
+    assert (tmp_path / "called").read_text() == "build --select source:lake.orders+\n"
+
+
+def test_a_month_close(piece: Piece) -> None:
+    page = piece("docs/cookbook.md", 2)
+    books = [page.ledger, page.bank, page.payroll]
+    assert runs(page.close, [at("2026-01-01T20:00:00Z", each) for each in books] + [at("2026-01-02T12:00:00Z")]) == [
+        ("2026-01-02T05:00:00Z", 3)
+    ]
+    assert runs(page.close, [at("2026-01-01T20:00:00Z", page.bank), at("2026-01-03T18:00:00Z")]) == [
+        ("2026-01-03T17:00:00Z", 1)
+    ]
+
+
+@pytest.mark.prefect
+def test_late_data(h: Harness, piece: Piece) -> None:
+    page = piece("docs/cookbook.md", 3)
+    h.deploy(page.clicks_by_day)
+    for hour in range(24):
+        h.emit(page.clicks, partition_key=f"2026-11-20T{hour:02}")
+    assert len(h.settle().runs(page.clicks_by_day)) == 1
+    h.emit(page.clicks, partition_key="2026-11-20T23")
+    assert [run.partition_key for run in h.settle().runs(page.clicks_by_day)] == ["2026-11-20"] * 2
+
+
+def test_a_bugfix(piece: Piece) -> None:
+    assert "out of date" in piece("docs/cookbook.md", 4).days.schedule.describe()
+
+
+def test_an_alert(piece: Piece) -> None:
+    assert piece("docs/cookbook.md", 5).alert_on_waiting(uuid4()).trigger.expect == {"assetflow.deadline.missed"}
+
+
+@pytest.mark.parametrize("stage", ["staging", "production"])
+def test_two_environments(piece: Piece, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+    monkeypatch.setenv("STAGE", stage)
+    assert piece("docs/cookbook.md", 6).orders.uri == f"s3://shop-{stage}/orders"
+
+
+@pytest.mark.prefect
+def test_a_message_queue(h: Harness, piece: Piece) -> None:
+    page = piece("docs/cookbook.md", 7)
+    h.deploy(page.book)
+    h.message("payments", {"payment": {"amount": 3}})
+    (run,) = h.settle().runs(page.book)
+    assert (run.state, run.events[0].extra) == ("Completed", {"payment": {"amount": 3}})
+
+
+def test_small_files_in_batches(piece: Piece) -> None:
+    page = piece("docs/cookbook.md", 8)
+    few = [*([page.drops] * 3), {"advance": 300}]
+    assert [number for _, number in runs(page.load_batch, few)] == [3]
+
+
+def test_a_model_trained_weekly(piece: Piece) -> None:
+    page = piece("docs/cookbook.md", 9)
+    sunday, opening = "2026-01-04T12:00:00Z", "2026-01-05T04:00:00Z"
+    assert runs(page.train, [at(sunday, page.sales), at(sunday, page.weather), at(opening)]) == [(opening, 2)]
+    steps = [at(sunday, page.sales), at("2026-01-05T05:00:00Z", page.sales), at("2026-01-05T05:30:00Z", page.weather)]
+    assert runs(page.train, steps) == [("2026-01-05T05:30:00Z", 2)]
