@@ -24,9 +24,14 @@ def first_paragraph(module: str, name: str) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
+def in_a_cell(text: str) -> str:
+    """Write code with a bar so that GitHub and the site both show it within a cell."""
+    return re.sub(r"`([^`|]*)\|([^`|]*)`", r"<code>\1&#124;\2</code>", text)
+
+
 def table(module: str) -> str:
     """Return the table of a module as it has to stand in the page."""
-    rows = [f"| `{name}` | {first_paragraph(module, name).replace('|', chr(92) + '|')} |" for name in names(module)]
+    rows = [f"| `{name}` | {in_a_cell(first_paragraph(module, name))} |" for name in names(module)]
     if module == "assetflow":
         rows.append("| `__version__` | The version of assetflow that is installed, a text. |")
     return "\n".join(("| name | what it is |", "| --- | --- |", *rows))
