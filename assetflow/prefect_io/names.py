@@ -11,6 +11,18 @@ ASSET_UPDATED = "assetflow.asset.updated"
 MATERIALIZATION_SUCCEEDED = "prefect.asset.materialization.succeeded"
 """Prefect's own event for a `@materialize` task, which counts as an update. Contract 2.6."""
 
+MATERIALIZATION_FAILED = "prefect.asset.materialization.failed"
+"""Prefect's own event for a `@materialize` task that failed. Contract 2.9."""
+
+ASSET_REFERENCED = "prefect.asset.referenced"
+"""Prefect's own event for what a `@materialize` task has read. Contract 2.9."""
+
+ASSET_ROLE = "asset"
+"""Prefect's role of a related resource that a `@materialize` task has read."""
+
+MAKER_ROLE = "asset-materialized-by"
+"""Prefect's role of the related resource that is the tool of a `@materialize` task."""
+
 SCHEDULE_SATISFIED = "assetflow.schedule.satisfied"
 """Starts the deployment in its resource id. Anyone may emit it; assetflow itself never does."""
 

@@ -65,6 +65,20 @@ class OpenRuns:
         answer = await self._api.get(f"/flow_runs/{run}")
         return None if answer is None else _moment(cast(Json, answer).get("start_time"))
 
+    async def tasks_began(self, runs: Sequence[UUID]) -> Mapping[UUID, datetime]:
+        """Return when each of some task runs started, of those that Prefect knows.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused
+        """
+        began: dict[UUID, datetime] = {}
+        for first in range(0, len(runs), PAGE):
+            wanted = {"id": {"any_": [str(each) for each in runs[first : first + PAGE]]}}
+            for run in cast("list[Json]", await self._api.post("/task_runs/filter", {"task_runs": wanted})):
+                if (moment := _moment(run.get("start_time"))) is not None:
+                    began[UUID(str(run["id"]))] = moment
+        return began
+
     async def all(self) -> AsyncIterator[RunGoingOn]:
         """Yield the open runs of all deployments.
 

@@ -12,12 +12,13 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
+from assetflow.core.graph.lineage import Learned
 from assetflow.core.json_data import fit_text
-from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import (
     SCHEMA,
     AssetEvent,
     Origin,
+    Pin,
     Recording,
     SourceFlowRun,
     SourceTaskRun,
@@ -37,6 +38,7 @@ from assetflow.core.wire.events import (
 from assetflow.core.wire.fields import Json
 from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.prefect_io.answers import id_of, objects_of
+from assetflow.prefect_io.asset_events import asset_of, assets_read, learned_from, maker_of
 from assetflow.prefect_io.automation_text import code_span
 from assetflow.prefect_io.names import (
     ALIAS_ROLE,
@@ -53,6 +55,8 @@ from assetflow.prefect_io.rest import TaskApi
 # What the metadata of a `@materialize` task says to assetflow, and what it may say.
 ABOUT = "assetflow"
 _ABOUT = frozenset({"partition_key", "data_version"})
+# The event of a pin that names an instant only.
+NOBODYS = UUID(int=0)
 # Prefect answers 204 to a larger event, but does not store it.
 MAX_EVENT_BYTES = 1_400_000
 _MAX_ALIASES = 90
@@ -160,6 +164,15 @@ def recording_from_prefect_event(event: Json) -> Recording | None:
     return Recording(found.id, (found,), _moment(event.get("received")))
 
 
+def learned_from_prefect_event(event: Json) -> Learned | None:
+    """Return what a Prefect event tells of what its deployment makes and reads, or `None`. Contract 2.9.
+
+    Raises:
+        InvalidAsset, InvalidEvent: the event breaks contract 1.
+    """
+    return learned_from(event, _origin(event))
+
+
 def read_metadata(metadata: Json, where: str) -> Json:
     """Return the payload of an update for the metadata of a `@materialize` task. Contract 2.6.
 
@@ -247,23 +260,34 @@ def _related(event: AssetEvent) -> list[dict[str, str]]:
 
 
 def _from_outside(event: Json, payload: Json, where: str) -> AssetEvent:
-    resource = fields.mapping(event.get("resource"), "resource", where)
-    uri, name = resource.get("prefect.resource.id"), resource.get("prefect.resource.name")
     partition_key = read_partition_key(payload, where)
-    stored = {"id": event.get("id"), "uri": uri, "occurred": event.get("occurred")}
-    # The codec checks id, URI and time; add what only Prefect's form of the event has.
-    plain = event_from_json(stored, where=where)
-    named = name if isinstance(name, str) and name.strip() and name != uri else None
+    occurred = fields.time(event.get("occurred"), "occurred", where)
+    is_native = event.get("event") == MATERIALIZATION_SUCCEEDED
+    # Who knows when its task run began says up to when it has read.
+    unplaced = Pin(0, NOBODYS, occurred)
     return AssetEvent(
-        id=plain.id,
-        asset=Asset(uri=plain.uri, name=named),
-        occurred=plain.occurred,
+        id=fields.uuid(event.get("id"), "id", where),
+        asset=asset_of(event, where),
+        occurred=occurred,
         origin=_origin(event),
         extra=check_extra(payload.get("extra"), where=where),
         partition_key=partition_key,
         aliases=read_aliases(payload, where),
         data_version=read_data_version(payload, where),
+        read={asset.uri: unplaced for asset in assets_read(event, where)} if is_native else {},
     )
+
+
+def is_unplaced(event: AssetEvent) -> bool:
+    """Return True if an event names what its task has read, and nobody has said yet up to when. Contract 2.9."""
+    return any(pin.event == NOBODYS for pin in event.read.values())
+
+
+def read_up_to(event: AssetEvent, starts: Mapping[UUID, datetime]) -> AssetEvent:
+    """Return an event that is not placed with what was recorded before its task run began, if that is known."""
+    run = event.origin.task_run
+    began = None if run is None else starts.get(run.id)
+    return replace(event, read={} if began is None else dict.fromkeys(event.read, Pin(0, NOBODYS, began)))
 
 
 def _origin(event: Json) -> Origin:
@@ -290,7 +314,7 @@ def _origin(event: Json) -> Origin:
             deployment_name=names.get("deployment", ""),
         )
     task_run = SourceTaskRun(ids["task-run"], names["task-run"]) if "task-run" in ids else None
-    return Origin("prefect", task_run=task_run, flow_run=run)
+    return Origin("prefect", task_run=task_run, flow_run=run, by=maker_of(event))
 
 
 def _sentence(event: AssetEvent, what: str) -> str:

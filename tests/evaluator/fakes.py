@@ -34,6 +34,11 @@ class Clock:
         self.now += timedelta(**by)
 
 
+async def no_starts(_: Sequence[UUID]) -> Mapping[UUID, datetime]:
+    """Answer as a Prefect that knows none of the task runs."""
+    return {}
+
+
 class FakeRuns(FlowRuns):
     """Prefect's flow runs by idempotency key; a test sets what fails, hangs or has ended."""
 

@@ -288,8 +288,8 @@ def made_of(freshness: FreshnessState, event: AssetEvent) -> Made | None:
     node = freshness.graph.of_deployment(flow_run.deployment_id)
     if node is None:
         return None
-    depends = node.outputs.get(event.uri, frozenset())
-    pinned = {uri: pin for uri, pin in event.inputs.items() if uri in depends}
+    depends = node.outputs.get(event.uri)
+    pinned = {uri: pin for uri, pin in event.inputs.items() if depends is None or uri in depends}
     run = freshness.runs.of_flow_run(node.id, flow_run.id)
     if run is None:
         started = event.started or event.occurred

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
+from uuid import UUID
 
+from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 
 NodeKind = Literal["asset", "alias", "name", "flow"]
@@ -49,6 +51,20 @@ class Edge(NamedTuple):
     source: Node
     target: Node
     kind: EdgeKind
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What Prefect's events tell of a deployment: the assets that it makes and reads. Contract 2.9.
+
+    Attributes:
+        name: `flow/deployment`.
+    """
+
+    deployment_id: UUID
+    name: str
+    produces: tuple[Asset, ...] = ()
+    reads: tuple[Asset, ...] = ()
 
 
 @dataclass(frozen=True)

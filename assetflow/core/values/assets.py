@@ -38,9 +38,11 @@ class Asset(Leaf):
         freshness: how old the asset's data may be; events tell when it is older (contract 8.11, 8.13).
         code_version: the version of the code of each task that has the asset as an outlet; it counts before
             those of the task and the flow (contract 8.2).
+        description, url, owners: what Prefect's assets have as properties; they are in `extra` under these names.
 
     Raises:
-        InvalidAsset: the URI or the name breaks contract 1.4 or 1.5, or `extra` is not a JSON object (contract 2.7).
+        InvalidAsset: the URI or the name breaks contract 1.4 or 1.5, `extra` is not a JSON object (contract 2.7), or a
+            description, a URL or an owner is not a text.
         InvalidSchedule: `freshness` is not a `FreshnessPolicy`, or `code_version` is not a text of 1 to 250 characters
             that is not blank.
         InvalidWatcher: a value of `watchers` is not a watcher, or two triggers have one name.
@@ -67,6 +69,9 @@ class Asset(Leaf):
         watchers: Sequence[AssetWatcher] = (),
         freshness: FreshnessPolicy | None = None,
         code_version: str | None = None,
+        description: str | None = None,
+        url: str | None = None,
+        owners: Sequence[str] | None = None,
     ) -> None:
         given_name, given_uri = _name_and_uri(name_or_uri, uri, name)
         normalized = normalize(given_uri)
@@ -74,6 +79,8 @@ class Asset(Leaf):
         if called in RESERVED_NAMES:
             check_name(called)
         checked_group, checked_extra = _checked_group(group, normalized), _checked_extra(extra, normalized)
+        if properties := _checked_properties(normalized, description, url, owners):
+            checked_extra = freeze({**checked_extra, **properties})
         checked_watchers = check_watchers(watchers, normalized) if watchers != () else ()
         self.__dict__.update(uri=normalized, name=called, group=checked_group, extra=checked_extra)
         self.__dict__.update(watchers=checked_watchers, freshness=_checked_policy(freshness, normalized))
@@ -288,6 +295,26 @@ def _checked_extra(extra: object, uri: str) -> Mapping[str, object]:
         return freeze(check_json(cast(object, extra), "extra"))
     except InvalidEvent as error:
         raise InvalidAsset(error.message, where=uri, fix=error.fix, rule=error.rule) from error
+
+
+def _checked_properties(uri: str, description: object, url: object, owners: object) -> Mapping[str, object]:
+    """Return those of Prefect's properties that are given, after checking that they are texts, the owners a list."""
+    found = {name: value for name, value in (("description", description), ("url", url)) if value is not None}
+    for name, value in found.items():
+        _check_text(value, name, uri)
+    if owners is None:
+        return found
+    if isinstance(owners, str) or not isinstance(owners, Sequence):
+        raise InvalidAsset(f"owners of {uri} is not a list of texts", rule="1.2", fix='Write owners=["data team"]')
+    listed = list(cast("Sequence[object]", owners))
+    for owner in listed:
+        _check_text(owner, "an owner", uri)
+    return {**found, "owners": listed}
+
+
+def _check_text(value: object, name: str, uri: str) -> None:
+    if not isinstance(value, str) or not is_plain_text(value):
+        raise InvalidAsset(f"{name} of {uri} is {ascii(value)[:60]}, not a text", rule="1.2", fix="Give a text")
 
 
 def _checked_policy(policy: object, uri: str) -> FreshnessPolicy | None:

@@ -548,7 +548,9 @@ def stands_for(value: object) -> object:
     if isinstance(value, PrefectAsset) and not isinstance(value, type):
         from assetflow.core.values.assets import Asset
 
-        return Asset(value.key, name=getattr(value.properties, "name", None))
+        known = ("name", "description", "url", "owners")
+        name, description, url, owners = (getattr(value.properties, each, None) for each in known)
+        return Asset(value.key, name=name, description=description, url=url, owners=owners)
     return value
 
 

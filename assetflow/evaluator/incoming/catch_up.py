@@ -19,8 +19,9 @@ from logging import Logger
 from assetflow.evaluator.health import Health, heard, logger
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.prefect_io.asset_events import TEACHING
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
-from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED
+from assetflow.prefect_io.names import ASSET_UPDATED
 from assetflow.prefect_io.recordings import created
 
 MINUTES = 15
@@ -147,7 +148,7 @@ async def _log(logger: Logger, progress: Progress, every: float) -> None:
         logger.info("reading Prefect's logs: entries read so far: %d%s", progress.read, upto)
 
 
-UPDATES = (ASSET_UPDATED, MATERIALIZATION_SUCCEEDED)
+UPDATES = (ASSET_UPDATED, *TEACHING)
 OLDER = "reading Prefect's older events"
 AHEAD = timedelta(days=1)
 SLICE = 1_000

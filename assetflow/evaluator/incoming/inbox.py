@@ -9,16 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict, deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import cast
 from uuid import UUID, uuid5
 
+from assetflow.core.graph.lineage import Learned
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.core.values.words import shown
 from assetflow.crash_points import reach
-from assetflow.errors import AssetflowError, InvalidEvent
+from assetflow.errors import AssetflowError, InvalidEvent, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.health import (
     ENDS_ALL,
     TROUBLE,
@@ -31,10 +32,13 @@ from assetflow.evaluator.health import (
     reason_of,
 )
 from assetflow.evaluator.ledger_thread import LedgerThread
-from assetflow.prefect_io.names import MATERIALIZATION_SUCCEEDED, RECORDING_LABEL
+from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED, RECORDING_LABEL
 from assetflow.prefect_io.recordings import (
+    is_unplaced,
+    learned_from_prefect_event,
     part_of_recording,
     read_metadata,
+    read_up_to,
     recording_from_artifact,
     recording_from_prefect_event,
 )
@@ -203,12 +207,18 @@ class Refused:
     rule: str | None = None
 
 
+Item = Recording | Refused | Learned
+StartsOf = Callable[[Sequence[UUID]], Awaitable[Mapping[UUID, datetime]]]
+"""Returns when each of some task runs began, by Prefect's clock, of those that Prefect knows."""
+
+
 class Inbox:
     """The queue of recordings waiting to be written to the ledger.
 
     Parameters:
         on_recorded: called after each write, when there may be decisions to launch.
         on_missing: called when parts of a recording are late, so that its artifact has to be read.
+        starts_of: asked when the `@materialize` tasks began that name what they have read.
     """
 
     def __init__(
@@ -218,6 +228,7 @@ class Inbox:
         now: Callable[[], datetime],
         on_recorded: Callable[[], None],
         on_missing: Callable[[], None],
+        starts_of: StartsOf,
         assembly: Assembly | None = None,
     ) -> None:
         self._ledger = ledger
@@ -225,9 +236,10 @@ class Inbox:
         self._now = now
         self._on_recorded = on_recorded
         self._on_missing = on_missing
+        self._starts_of = starts_of
         self._assembly = assembly or Assembly()
         self._looked: datetime | None = None
-        self._queue: deque[Recording | Refused] = deque()
+        self._queue: deque[Item] = deque()
         self._arrived = asyncio.Event()
         # The numbers of items that were accepted, and that have left the queue since.
         self._accepted = self._done = 0
@@ -246,7 +258,7 @@ class Inbox:
         if number in self._seen and not self._seen.has_other_content(number, event):
             return
         try:
-            recording = recording_from_prefect_event(event)
+            recording, learned = recording_from_prefect_event(event), learned_from_prefect_event(event)
             part = part_of_recording(event)
             if recording is not None and part is not None and part[1] > 1:
                 recording = self._assembly.add(recording, part[1], self._now())
@@ -254,6 +266,10 @@ class Inbox:
         except Exception as error:
             self._refuse(number, event, error)
             return
+        if learned is not None:
+            if recording is None:
+                self._seen.add(number)
+            self._enqueue(learned)
         if recording is not None:
             self._accept(recording)
 
@@ -261,7 +277,8 @@ class Inbox:
         """Refuse an update of somebody else because it occurred before the ledger's beginning. It never raises."""
         number = _id_of(event)
         try:
-            if number not in self._seen and part_of_recording(event) is None:
+            is_update = event["event"] in (ASSET_UPDATED, MATERIALIZATION_SUCCEEDED)
+            if is_update and number not in self._seen and part_of_recording(event) is None:
                 raise InvalidEvent(
                     f"it occurred at {event['occurred']}, before this ledger began ({floor:%Y-%m-%d %H:%M} UTC)",
                     fix="Set the producer's clock, or start the evaluator once with --since and a time before it",
@@ -348,7 +365,7 @@ class Inbox:
         if self._assembly.has_overdue(now):
             self._on_missing()
 
-    async def _write(self, batch: list[Recording | Refused]) -> None:
+    async def _write(self, batch: list[Item]) -> None:
         recordings = [item for item in batch if isinstance(item, Recording)]
         reach("between-event-and-ledger")
         if recordings:
@@ -361,10 +378,13 @@ class Inbox:
         for item in batch:
             if isinstance(item, Refused):
                 await self._keep(item)
+            elif isinstance(item, Learned):
+                await self._ledger.call(self._ledger.writer.lineage.learn, item, self._ledger.now())
         reach("between-ledger-and-launch")
 
     async def _record(self, recordings: list[Recording]) -> None:
-        told = [self._by_ledger(recording) for recording in recordings]
+        starts = await self._starts(recordings)
+        told = [self._by_ledger(_with_reads(recording, starts)) for recording in recordings]
         done = await self._ledger.call(self._ledger.writer.events.record, told, self._ledger.now())
         for recorded, _ in done:
             for uri in recorded.new_assets:
@@ -375,6 +395,19 @@ class Inbox:
             about = {"recordings": [str(recording.id) for recording in recordings]}
             decisions = sum(len(made) for _, made in done)
             logger.info("updates recorded: %d, decisions made: %d", events, decisions, extra=about)
+
+    async def _starts(self, recordings: list[Recording]) -> Mapping[UUID, datetime]:
+        """Return when the task runs began that say what they have read, but not up to when. Contract 2.9."""
+        events = [event for each in recordings for event in each.events if is_unplaced(event)]
+        runs = {event.origin.task_run.id for event in events if event.origin.task_run is not None}
+        if not runs:
+            return {}
+        try:
+            found = await self._starts_of([*runs])
+        except (PrefectUnreachable, PrefectRefused) as error:
+            logger.info("what %d task runs have read is not known: %s", len(runs), shown(error))
+            return {}
+        return {run: self._ledger.by_ledger(began) for run, began in found.items()}
 
     def _by_ledger(self, recording: Recording) -> Recording:
         if recording.durable is None:
@@ -422,7 +455,7 @@ class Inbox:
         self._seen.add(number)
         self._enqueue(_refused(number, data, error))
 
-    def _enqueue(self, item: Recording | Refused) -> None:
+    def _enqueue(self, item: Item) -> None:
         self._queue.append(item)
         self._accepted += 1
         self._arrived.set()
@@ -434,6 +467,13 @@ def _id_of(data: Json) -> UUID:
         return UUID(str(data["id"]))
     except (KeyError, ValueError):
         return uuid5(_UNREADABLE, repr(data))
+
+
+def _with_reads(recording: Recording, starts: Mapping[UUID, datetime]) -> Recording:
+    """Return a recording whose updates have read what was recorded before their task runs began."""
+    if not any(map(is_unplaced, recording.events)):
+        return recording
+    return replace(recording, events=tuple(read_up_to(event, starts) for event in recording.events))
 
 
 def _set_aside(recording: Recording, error: Exception) -> Refused:

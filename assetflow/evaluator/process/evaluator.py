@@ -106,7 +106,8 @@ class Evaluator:
         self._announcer = Announcer(events)
         self.launcher = Launcher(ledger, runs, artifacts, health, self._launched)
         self.notes = NoteWriter(ledger, RunNotes(api, options.ui_url), health, self.launcher.at_rest)
-        self.inbox = Inbox(ledger, health, utc_now, self._recorded, self._want_sweep)
+        starts_of = OpenRuns(api).tasks_began
+        self.inbox = Inbox(ledger, health, utc_now, self._recorded, self._want_sweep, starts_of)
         self.catch_up = CatchUp(artifacts, events, self.inbox, ledger, health, utc_now, floor, options.sweeps)
         telling = (events, health, utc_now)
         freshness, ended_runs = ledger.writer.freshness, ledger.writer.ended_runs

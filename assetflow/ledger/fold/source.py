@@ -151,6 +151,7 @@ _MADE = (
     select(EDGE.c.deployment_id)
     .where(
         EDGE.c.direction == "produces",
+        ~EDGE.c.learned,
         or_(*(and_(EDGE.c.kind == kind, in_values(EDGE.c.value, kind)) for kind in ("uri", "name"))),
     )
     .limit(1)
@@ -158,6 +159,7 @@ _MADE = (
 _DECLARED = (
     select(EDGE.c.deployment_id)
     .where(EDGE.c.kind == "uri", EDGE.c.value == bindparam("uri"), EDGE.c.deployment_id != bindparam("besides"))
+    .where(~EDGE.c.learned)
     .limit(1)
 )
 _ENDS_OF_RECORDINGS = (

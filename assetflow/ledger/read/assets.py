@@ -45,7 +45,7 @@ def _named_in(table: Table) -> ColumnElement[bool]:
 HIDDEN = select(_URI).where(
     ~exists().where(EVENT.c.uri == _URI, EVENT.c.sequence > HIDDEN_ASSET.c.sequence),
     ~exists().where(_named_in(CONSUMER_TOKEN)),
-    ~exists().where(_named_in(EDGE)),
+    ~exists().where(_named_in(EDGE), ~EDGE.c.learned),
 )
 """Selects the URIs of the hidden assets."""
 

@@ -359,13 +359,14 @@ class TimerRow(Base, table=True):
 
 
 class EdgeRow(Base, table=True):
-    """A deployment's declaration that it produces or reads something."""
+    """What a deployment produces or reads, by its declaration or, if `learned`, by Prefect's events (contract 2.9)."""
 
     __table_args__ = (Index(None, "kind", "value"), Index(None, "name"), CLUSTERED)
     deployment_id: UUID = Field(primary_key=True)
     direction: str = Field(primary_key=True)
     kind: str = Field(primary_key=True)
     value: str = Field(primary_key=True)
+    learned: bool = Field(default=False, primary_key=True)
     name: str
 
 

@@ -145,8 +145,8 @@ class ConsumerWriter(Operations):
         """Remove what a deployment reads, makes and watches, and its consumer if it is one: it was deleted."""
         with self._store.transaction(now) as unit:
             known = _live(unit, _OF_DEPLOYMENT, deployment_id)
+            drop_edges(unit.connection, deployment_id, learned=True)
             if known is None:
-                drop_edges(unit.connection, deployment_id)
                 drop_watchers(unit.connection, deployment_id)
             else:
                 _remove(unit, known, now)

@@ -20,7 +20,7 @@ from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
-from tests.evaluator.fakes import Clock, FakeLogs, recording
+from tests.evaluator.fakes import Clock, FakeLogs, no_starts, recording
 from tests.evaluator.ledgers import START, LedgerHere
 
 
@@ -30,7 +30,7 @@ class Reading:
         self.logs = FakeLogs()
         self.clock = Clock()
         self.clock.pass_(hours=1)
-        self.inbox = Inbox(self.ledger, Health(), self.clock, lambda: None, lambda: None)
+        self.inbox = Inbox(self.ledger, Health(), self.clock, lambda: None, lambda: None, no_starts)
         self.catch_up = self.new_catch_up()
 
     def new_catch_up(self, floor: datetime = START, sweeps: Sweeps | None = None) -> CatchUp:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
-from datetime import timedelta
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from typing import Any, cast
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -25,6 +25,7 @@ from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 from tests.evaluator.fakes import Clock, recording, update
 from tests.evaluator.ledgers import START, LedgerHere
+from tests.prefect_io.test_asset_events import INPUTS, READ, RUN
 
 
 class Line:
@@ -36,7 +37,11 @@ class Line:
         self.recorded = 0
         self.missing = 0
         self.health = Health()
-        self.inbox = Inbox(self.ledger, self.health, self.clock, self._on_recorded, self._on_missing)
+        self.began: datetime | None = None
+        self.inbox = Inbox(self.ledger, self.health, self.clock, self._on_recorded, self._on_missing, self._starts_of)
+
+    async def _starts_of(self, runs: Sequence[UUID]) -> Mapping[UUID, datetime]:
+        return dict.fromkeys(runs, self.began) if self.began else {}
 
     def _on_recorded(self) -> None:
         self.recorded += 1
@@ -257,6 +262,28 @@ async def test_a_materialization_that_comes_again_with_its_key_is_the_same(line:
         await line.inbox.settled()
     ((recorded,),) = line.ledger.batches
     assert [each.partition_key for each in recorded.events] == ["2026-01-01"]
+
+
+def native(what: str, **changes: Any) -> dict[str, Any]:
+    return outside("s3://b/made") | {"event": f"prefect.asset.{what}", "related": [*INPUTS, *RUN], **changes}
+
+
+async def test_rule_2_9_a_materialization_was_made_from_what_was_recorded_before_its_task_run(line: Line) -> None:
+    for line.began in (START, None):
+        line.inbox.take_event(native("materialization.succeeded"))
+        await line.inbox.settled()
+    read = [{uri: pin.recorded for uri, pin in each.events[0].read.items()} for (each,) in line.ledger.batches]
+    assert read == [{READ.uri: START}, {}]
+
+
+async def test_rule_2_9_what_events_tell_of_deployments_is_learned_and_bad_ones_are_refused(line: Line) -> None:
+    line.inbox.take_event(native("materialization.failed"))
+    line.inbox.take_event(native("referenced", resource={"prefect.resource.id": "s3://b/read"}))
+    line.inbox.take_event(native("materialization.failed", resource={}))
+    await line.inbox.settled()
+    learned = {(each.direction, each.value) for each in line.ledger.reader.lineage.declared()}
+    assert learned == {("produces", "s3://b/made"), ("reads", READ.uri), ("reads", "s3://b/read")}
+    assert [each.rule for each in line.refused] == ["2.2"]
 
 
 async def test_an_unexpected_error_becomes_a_readable_reason(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:

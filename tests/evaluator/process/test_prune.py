@@ -21,7 +21,7 @@ from assetflow.evaluator.process import composition, prune
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
 from tests.environment.tasks import cancel
-from tests.evaluator.fakes import FakeLogs
+from tests.evaluator.fakes import FakeLogs, no_starts
 
 NOW = datetime.now(UTC)
 START = NOW - timedelta(days=60)
@@ -58,7 +58,7 @@ async def test_the_sweep_after_a_prune_brings_no_removed_update(tmp_path: Path, 
         left = ledger.reader.events.count()
     async with LedgerThread(tmp_path / "ledger.db") as thread:
         health = Health()
-        inbox = Inbox(thread, health, lambda: NOW, lambda: None, lambda: None)
+        inbox = Inbox(thread, health, lambda: NOW, lambda: None, lambda: None, no_starts)
         writing = asyncio.create_task(inbox.run())
         catch_up = CatchUp(logs, logs, inbox, thread, health, lambda: NOW, START)
         await catch_up.start()

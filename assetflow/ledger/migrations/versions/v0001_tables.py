@@ -89,6 +89,7 @@ def _create_assets() -> None:
         sa.Column("direction", sa.String(), primary_key=True),
         sa.Column("kind", sa.String(), primary_key=True),
         sa.Column("value", sa.String(), primary_key=True),
+        sa.Column("learned", sa.Boolean(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
         sqlite_with_rowid=False,
     )
