@@ -39,6 +39,9 @@ class Settings(BaseSettings):
     emit: Literal["always", "deployed", "never"] = "always"
     """Which task runs record updates: all, only those of deployed flows, or none."""
 
+    native_events: bool = False
+    """True to tell Prefect of updates by tasks in its own asset events too (contract 2.10)."""
+
     settle: float = Field(default=2.0, ge=0, allow_inf_nan=False)
     """Seconds after an instant for which the evaluator waits for updates that became durable by then (contract 9.6)."""
 

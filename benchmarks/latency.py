@@ -17,7 +17,8 @@ from uuid import uuid4
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Condition
-from assetflow.prefect_io.triggers import UPDATES, condition_triggers
+from assetflow.prefect_io.names import ASSET_UPDATED
+from assetflow.prefect_io.triggers import condition_triggers
 from benchmarks.report import Figures, median, parser, quantile, tell
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation
@@ -42,7 +43,7 @@ class Road:
         """A deployment that Prefect's automation on the same events runs."""
         flow = self._site.post("/flows/", {"name": f"plain-{self._site.mark}"})["id"]
         deployment: str = self._site.post("/deployments/", {"name": name, "flow_id": flow})["id"]
-        (trigger,) = condition_triggers(condition, UPDATES)
+        (trigger,) = condition_triggers(condition, {ASSET_UPDATED})
         action = {"type": "run-deployment", "source": "selected", "deployment_id": deployment}
         automation = {"name": name, "trigger": trigger.model_dump(mode="json"), "actions": [action]}
         self._site.post("/automations/", automation)

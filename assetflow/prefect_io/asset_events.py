@@ -21,10 +21,16 @@ from assetflow.prefect_io.names import (
     MAKER_ROLE,
     MATERIALIZATION_FAILED,
     MATERIALIZATION_SUCCEEDED,
+    RECORDING_LABEL,
 )
 
 TEACHING = (MATERIALIZATION_SUCCEEDED, MATERIALIZATION_FAILED, ASSET_REFERENCED)
 _PROPERTIES = ("description", "url", "owners")
+
+
+def is_copy(event: Json) -> bool:
+    """Return True if an assetflow posted an event of Prefect's for an update, which counts already. Contract 2.10."""
+    return event.get("event") in TEACHING and RECORDING_LABEL in fields.mapping_or_empty(event.get("resource"))
 
 
 def learned_from(event: Json, origin: Origin) -> Learned | None:

@@ -285,7 +285,7 @@ class EventLog:
         await self._api.post("/events", list(events))
 
     async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> set[UUID]:
-        """Return which of these events, at most a page of them, are stored.
+        """Return which of these events are stored.
 
         Parameters:
             since, until: the first and the last of their `occurred`.
@@ -294,9 +294,12 @@ class EventLog:
             PrefectUnreachable, PrefectRefused
         """
         occurred = {"since": since.isoformat(), "until": (until + timedelta(seconds=1)).isoformat()}
-        given = {"id": {"id": [str(each) for each in ids]}, "occurred": occurred}
-        page = cast(Json, await self._api.post("/events/filter", {"filter": given, "limit": EVENTS_A_PAGE}))
-        return {UUID(event["id"]) for event in page["events"]}
+        found: set[UUID] = set()
+        for first in range(0, len(ids), EVENTS_A_PAGE):
+            given = {"id": {"id": [str(each) for each in ids[first : first + EVENTS_A_PAGE]]}, "occurred": occurred}
+            page = cast(Json, await self._api.post("/events/filter", {"filter": given, "limit": EVENTS_A_PAGE}))
+            found |= {UUID(event["id"]) for event in page["events"]}
+        return found
 
     async def _first_page(
         self, since: datetime, until: datetime, names: Sequence[str], size: int = EVENTS_A_PAGE

@@ -16,6 +16,7 @@ from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision, MissedDeadline
 from assetflow.core.values.uri import normalize
+from assetflow.core.wire.fields import Json
 from assetflow.core.wire.freshness import causes_to_json
 from assetflow.errors import InvalidCall
 from assetflow.prefect_io.names import (
@@ -29,7 +30,7 @@ from assetflow.prefect_io.names import (
 ASSETS_NAMED = 90  # Prefect takes 100 related resources.
 
 
-def freshness_changed(told: StateChange) -> dict[str, Any]:
+def freshness_changed(told: StateChange) -> list[Json]:
     """Return the event of a changed state. Its id follows from asset, state and instant: Prefect stores it once."""
     change = told.change
     event = {
@@ -50,7 +51,7 @@ def freshness_changed(told: StateChange) -> dict[str, Any]:
             "words": told.describe(),
         },
     }
-    return fit_object(event)
+    return [fit_object(event)]
 
 
 def freshness_trigger(
@@ -193,7 +194,7 @@ def deadline_missed(
     return fit_object(event)
 
 
-def run_failed(failed: FailedForGood) -> dict[str, Any]:
+def run_failed(failed: FailedForGood) -> list[Json]:
     """Return the event of a run that failed for good. Its id follows from run and state: Prefect stores it once."""
     run = failed.run
     event = {
@@ -213,4 +214,4 @@ def run_failed(failed: FailedForGood) -> dict[str, Any]:
             "words": failed.describe(),
         },
     }
-    return fit_object(event)
+    return [fit_object(event)]

@@ -38,7 +38,7 @@ from assetflow.core.wire.events import (
 from assetflow.core.wire.fields import Json
 from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.prefect_io.answers import id_of, objects_of
-from assetflow.prefect_io.asset_events import asset_of, assets_read, learned_from, maker_of
+from assetflow.prefect_io.asset_events import asset_of, assets_read, is_copy, learned_from, maker_of
 from assetflow.prefect_io.automation_text import code_span
 from assetflow.prefect_io.names import (
     ALIAS_ROLE,
@@ -149,7 +149,7 @@ def recording_from_prefect_event(event: Json) -> Recording | None:
         InvalidAsset, InvalidEvent: the event breaks contract 1 or 2.
     """
     name = event.get("event")
-    if name not in (ASSET_UPDATED, MATERIALIZATION_SUCCEEDED):
+    if name not in (ASSET_UPDATED, MATERIALIZATION_SUCCEEDED) or is_copy(event):
         return None
     where = f"Prefect event {event.get('id')}"
     payload = fields.mapping(event.get("payload"), "payload", where)
@@ -170,7 +170,7 @@ def learned_from_prefect_event(event: Json) -> Learned | None:
     Raises:
         InvalidAsset, InvalidEvent: the event breaks contract 1.
     """
-    return learned_from(event, _origin(event))
+    return None if is_copy(event) else learned_from(event, _origin(event))
 
 
 def read_metadata(metadata: Json, where: str) -> Json:

@@ -10,7 +10,7 @@ Prefect has nothing for periods, so a `since` shows its condition only. Contract
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
@@ -47,7 +47,8 @@ def deployment_triggers(schedule: ScheduleValue | None) -> list[DeploymentTrigge
     ['runs when s3://…/orders OR s3://…/customers was updated']
 
     With these triggers Prefect decides, not assetflow. It decides rightly for one asset and for `a | b`. With any other
-    condition it starts too many runs or too few; use `@flow(schedule=...)` for those. Contract 9.17.
+    condition it starts too many runs or too few; use `@flow(schedule=...)` for those. `times` counts no `@materialize`
+    tasks. Contract 2.10, 9.17.
 
     Parameters:
         schedule: what `@flow(schedule=...)` takes. Times are left out: Prefect has schedules for them.
@@ -189,7 +190,9 @@ class _Compiler:
             case "at_least", int(needed):
                 return self._at_least(needed, members)
             case "times", int(count) if count > 1:
-                return self._alone(_counted(self.trigger(members[0]), count), members[0])
+                # Prefect counts the events of one trigger only.
+                posted = replace(self, events=self.events - {MATERIALIZATION_SUCCEEDED})
+                return self._alone(_counted(posted.trigger(members[0]), count), members[0])
             case "within", timedelta() as span if members[0] not in (_TRUE, _FALSE):
                 return self._alone(_limited(self.trigger(members[0]), span), members[0])
             case (("times" | "within" | "since"), _):
@@ -253,19 +256,29 @@ class _Compiler:
         return _Or((), _Gates((trigger,)), member.depth)
 
     def leaves(self, tokens: Iterable[Token]) -> list[PrefectTrigger]:
-        """Return one trigger for all assets, one for all references by name, one for all aliases: a list is an OR."""
+        """Return the triggers for all assets, all references by name, and all aliases: a list is an OR."""
         found: dict[str, list[str]] = {}
         for token in tokens:
             found.setdefault(token.kind, []).append(token.value)
         triggers: list[PrefectTrigger] = []
         if uris := found.get("uri"):
-            triggers.append(event_trigger(self.events, {"prefect.resource.id": [*map(escaped, uris)]}))
+            triggers += self._on({"prefect.resource.id": [*map(escaped, uris)]})
         if names := found.get("name"):
-            triggers.append(event_trigger(self.events, {"prefect.resource.name": [*map(escaped, names)]}))
+            triggers += self._on({"prefect.resource.name": [*map(escaped, names)]})
         if aliases := found.get("alias"):
             ids: list[str] = [escaped(alias_resource_id(alias)) for alias in aliases]
             related: dict[str, str | list[str]] = {"prefect.resource.role": ALIAS_ROLE, "prefect.resource.id": ids}
-            triggers.append(event_trigger(self.events, related=related))
+            triggers.append(event_trigger(self.events - {MATERIALIZATION_SUCCEEDED}, related=related))
+        return triggers
+
+    def _on(self, match: dict[str, str | list[str]]) -> list[PrefectTrigger]:
+        """Return the triggers on updates of assets, without the events that assetflow posts beside them (2.10)."""
+        triggers: list[PrefectTrigger] = []
+        if posted := self.events - {MATERIALIZATION_SUCCEEDED}:
+            triggers.append(event_trigger(posted, match))
+        if MATERIALIZATION_SUCCEEDED in self.events:
+            by_task = {"prefect.resource.role": "task-run"}
+            triggers.append(event_trigger([MATERIALIZATION_SUCCEEDED], match, dict(by_task)))
         return triggers
 
 

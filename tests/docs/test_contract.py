@@ -15,7 +15,7 @@ EXAMPLE = re.compile(r"^```json\n(.*?)^```\s+^```json \{\.answer\}\n(.*?)^```", 
 CHAPTERS = re.split(r"^## (?=\d)", PAGE, flags=re.M)[1:]
 RULES = {
     1: (1, 8),
-    2: (1, 9),
+    2: (1, 10),
     3: (1, 7),
     4: (1, 10),
     5: (1, 7),

@@ -24,6 +24,7 @@ from assetflow.core.values.schedule_values import (
     ScheduleValue,
 )
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
+from assetflow.prefect_io.names import ASSET_UPDATED
 from assetflow.prefect_io.triggers import MAX_DEPTH, condition_triggers, deployment_triggers, escaped
 from tests.golden import agrees
 
@@ -119,17 +120,25 @@ def test_an_alias_matches_events_that_came_through_it() -> None:
 
 
 def test_a_reference_by_name_matches_the_name_of_the_asset() -> None:
-    (trigger,) = deployment_triggers(Asset.ref(name="orders"))
+    (trigger,) = condition_triggers(Asset.ref(name="orders"), {ASSET_UPDATED})
     server = ServerEventTrigger.model_validate(trigger.model_dump(mode="json"))
     assert server.covers(event("s3://x", name="orders"))
     assert not server.covers(event("orders"))
 
 
-def test_updates_that_prefect_itself_tells_of_count() -> None:
+def test_rule_2_10_of_prefects_own_events_those_count_that_name_a_task_run() -> None:
     (trigger,) = deployment_triggers(A)
-    server = ServerEventTrigger.model_validate(trigger.model_dump(mode="json"))
-    assert server.covers(event(A.uri, kind="prefect.asset.materialization.succeeded"))
-    assert not server.covers(event(A.uri, kind="prefect.asset.materialization.failed"))
+    assert isinstance(trigger, CompoundTrigger)
+    servers = [ServerEventTrigger.model_validate(each.model_dump(mode="json")) for each in trigger.triggers]
+
+    def starts(kind: str, *related: str) -> int:
+        roles = [{"prefect.resource.id": "prefect.x.1", "prefect.resource.role": each} for each in related]
+        return sum(server.covers(event(A.uri, kind=kind, related=roles)) for server in servers)
+
+    assert starts("assetflow.asset.updated") == 1
+    assert starts("prefect.asset.materialization.succeeded", "flow-run", "task-run") == 1
+    assert starts("prefect.asset.materialization.succeeded", "flow-run") == 0
+    assert starts("prefect.asset.materialization.failed", "task-run") == 0
 
 
 async def test_a_deployment_takes_them_and_names_its_automation_in_words() -> None:
@@ -145,7 +154,7 @@ async def test_a_deployment_takes_them_and_names_its_automation_in_words() -> No
 
 def test_wide_conditions_are_one_trigger() -> None:
     (trigger,) = deployment_triggers(AssetAny(*(Asset(f"s3://lake/{number}") for number in range(5_000))))
-    assert isinstance(trigger, EventTrigger)
+    assert [type(each) for each in trigger.triggers] == [EventTrigger, EventTrigger]
 
 
 def test_depth_of_one_kind_is_no_depth() -> None:

@@ -67,11 +67,13 @@ class FailedForGood:
     Attributes:
         below: the flows further down that wait for what it makes, the nearest first.
         posted: when the event was sent to Prefect last, UTC; `None` if it was not.
+        not_made: the URIs of the outlets of its deployment that it did not update.
     """
 
     run: EndedRun
     below: Sequence[str] = ()
     posted: datetime | None = None
+    not_made: Sequence[str] = ()
     is_good = False
 
     @property

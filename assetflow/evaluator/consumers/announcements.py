@@ -38,8 +38,6 @@ class Told(Protocol):
     @property
     def number(self) -> int: ...
     @property
-    def id(self) -> UUID: ...
-    @property
     def at(self) -> datetime: ...
     @property
     def posted(self) -> datetime | None: ...
@@ -65,8 +63,10 @@ class Teller(Generic[T]):
 
     Parameters:
         name: what it tells of, for messages.
-        as_event: returns the event.
+        as_events: returns the event of something, and those that go along with it; none if there is nothing to post.
         now: the real time, also if the ledger's clock is ahead of it.
+        at_once: how much is told together.
+        rest: the seconds before each look, in which more comes together.
     """
 
     def __init__(
@@ -74,15 +74,19 @@ class Teller(Generic[T]):
         name: str,
         ledger: LedgerThread,
         outbox: Outbox[T],
-        as_event: Callable[[T], Json],
+        as_events: Callable[[T], Sequence[Json]],
         events: EventLog,
         health: Health,
         now: Callable[[], datetime],
+        at_once: int = TOLD_AT_ONCE,
+        rest: float = 0,
     ) -> None:
         self._name = name
         self._ledger = ledger
         self._outbox = outbox
-        self._as_event = as_event
+        self._as_events = as_events
+        self._at_once = at_once
+        self._rest = rest
         self._events = events
         self._health = health
         self._now = now
@@ -99,6 +103,7 @@ class Teller(Generic[T]):
             PrefectUnreachable, PrefectRefused, LedgerError: call it again, nothing is lost.
         """
         while True:
+            await asyncio.sleep(self._rest)
             self._wake.clear()
             left = await self.look()
             self._health.up(self._name)
@@ -110,35 +115,39 @@ class Teller(Generic[T]):
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
-        told = await self._ledger.call(self._outbox.to_tell, TOLD_AT_ONCE)
+        told = await self._ledger.call(self._outbox.to_tell, self._at_once)
         if not told:
             return 0
-        posted = [each for each in told if each.posted is not None]
-        stored = await self._stored(posted)
+        events = {each.number: self._as_events(each) for each in told}
+        stored = await self._stored([each for each in told if each.posted is not None], events)
+        stored += [each for each in told if not events[each.number]]
         if stored:
             reach("between-freshness-event-and-mark")
             await self._ledger.call(self._outbox.stored, [each.number for each in stored], self._ledger.now())
         waiting = self._now() - POSTED_AGAIN
         missing = [each for each in told if each not in stored and (each.posted is None or each.posted < waiting)]
         if missing:
-            await self._post(missing)
+            await self._post(missing, events)
         # There may be more than were read.
-        return max(len(told) - len(stored), int(len(told) == TOLD_AT_ONCE))
+        return max(len(told) - len(stored), int(len(told) == self._at_once))
 
-    async def _stored(self, posted: Sequence[T]) -> Sequence[T]:
-        if not posted:
-            return ()
+    async def _stored(self, posted: Sequence[T], events: Mapping[int, Sequence[Json]]) -> list[T]:
+        """Return those of which Prefect's log has the event, which is the first of those to post."""
+        ids = {each.number: UUID(events[each.number][0]["id"]) for each in posted if events[each.number]}
+        if not ids:
+            return []
         moments = [each.at for each in posted]
-        known = await self._events.stored([each.id for each in posted], min(moments), max(moments))
-        return [each for each in posted if each.id in known]
+        known = await self._events.stored([*ids.values()], min(moments), max(moments))
+        return [each for each in posted if ids.get(each.number) in known]
 
-    async def _post(self, told: Sequence[T]) -> None:
+    async def _post(self, told: Sequence[T], events: Mapping[int, Sequence[Json]]) -> None:
         await self._ledger.call(self._outbox.posted, [each.number for each in told], self._now())
         reach("between-state-and-freshness-event")
-        await self._events.publish([self._as_event(each) for each in told])
+        await self._events.publish([event for each in told for event in events[each.number]])
         reach("between-freshness-event-and-log")
         for each in told:
-            (logger.info if each.is_good else logger.warning)("%s", each.describe())
+            if words := each.describe():
+                (logger.info if each.is_good else logger.warning)("%s", words)
 
 
 class Refusals:

@@ -32,6 +32,7 @@ from assetflow.evaluator.health import (
     reason_of,
 )
 from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.prefect_io.asset_events import is_copy
 from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED, RECORDING_LABEL
 from assetflow.prefect_io.recordings import (
     is_unplaced,
@@ -277,7 +278,7 @@ class Inbox:
         """Refuse an update of somebody else because it occurred before the ledger's beginning. It never raises."""
         number = _id_of(event)
         try:
-            is_update = event["event"] in (ASSET_UPDATED, MATERIALIZATION_SUCCEEDED)
+            is_update = event["event"] in (ASSET_UPDATED, MATERIALIZATION_SUCCEEDED) and not is_copy(event)
             if is_update and number not in self._seen and part_of_recording(event) is None:
                 raise InvalidEvent(
                     f"it occurred at {event['occurred']}, before this ledger began ({floor:%Y-%m-%d %H:%M} UTC)",

@@ -31,6 +31,7 @@ from assetflow.evaluator.runs.watch import RunWatch
 from assetflow.listeners import RunCreated
 from assetflow.prefect_io.flow_runs import FlowRuns, TimeRuns
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
+from assetflow.prefect_io.native_events import failed_with_assets, materialized
 from assetflow.prefect_io.open_runs import OpenRuns, run_change
 from assetflow.prefect_io.own_events import freshness_changed, run_failed
 from assetflow.prefect_io.rest import PrefectApi, patiently
@@ -40,6 +41,9 @@ from assetflow.settings import get_settings
 
 SETTLE_EVERY = 0.02
 TELLING_OF_FRESHNESS, TELLING_OF_FAILURES = "telling of freshness", "telling of failed runs"
+TELLING_OF_ASSETS = "telling of assets"
+# Updates that come in so many seconds are told together, after the runs that they start.
+REST, UPDATES_TOLD = 1.0, 200
 
 
 @dataclass(frozen=True)
@@ -111,8 +115,12 @@ class Evaluator:
         self.catch_up = CatchUp(artifacts, events, self.inbox, ledger, health, utc_now, floor, options.sweeps)
         telling = (events, health, utc_now)
         freshness, ended_runs = ledger.writer.freshness, ledger.writer.ended_runs
+        self._tells_assets = get_settings().native_events
+        as_failures = failed_with_assets if self._tells_assets else run_failed
         self.freshness = Teller(TELLING_OF_FRESHNESS, ledger, freshness, freshness_changed, *telling)
-        self.failures = Teller(TELLING_OF_FAILURES, ledger, ended_runs, run_failed, *telling)
+        self.failures = Teller(TELLING_OF_FAILURES, ledger, ended_runs, as_failures, *telling)
+        outlets = ledger.writer.materialized
+        self.assets = Teller(TELLING_OF_ASSETS, ledger, outlets, materialized, *telling, UPDATES_TOLD, REST)
         self.final_states = FinalStates(ledger, OpenRuns(api), health, floor, self.failures.wake)
         self.clock = Clock(
             ledger,
@@ -212,6 +220,7 @@ class Evaluator:
             "clock": self.clock.run,
             TELLING_OF_FRESHNESS: self.freshness.run,
             TELLING_OF_FAILURES: self.failures.run,
+            **({TELLING_OF_ASSETS: self.assets.run} if self._tells_assets else {}),
             READING_ENDS: self.final_states.run,
             "listening for updates": self._listen_for_updates,
             "listening for runs": self._listen_for_runs,
@@ -262,6 +271,7 @@ class Evaluator:
     def _recorded(self) -> None:
         self.launcher.wake()
         self._listeners.wake()
+        self.assets.wake()
 
     def _launched(self, launch: Launch, run: UUID) -> None:
         self._announcer.announce(launch, run)

@@ -28,6 +28,13 @@ _OUTLETS = (
     .where(EDGE.c.direction == "produces", EDGE.c.kind.in_(("uri", "name")))
 )
 _OUTLETS_OF = _OUTLETS.where(in_values(EDGE.c.deployment_id, "deployments"))
+_DECLARED_OUTLETS = (
+    select(_MADE)
+    .select_from(_MAKES)
+    .where(EDGE.c.direction == "produces", EDGE.c.kind.in_(("uri", "name")), ~EDGE.c.learned)
+    .where(EDGE.c.deployment_id == bindparam("deployment"))
+)
+_UPDATED_BY = select(EVENT.c.uri).where(EVENT.c.flow_run_id == bindparam("run"))
 _LIVE = or_(
     select(CONSUMER.c.id).where(CONSUMER.c.deployment_id == _R.deployment_id, CONSUMER.c.removed_at.is_(None)).exists(),
     select(EDGE.c.value).where(EDGE.c.deployment_id == _R.deployment_id, EDGE.c.direction == "produces").exists(),
@@ -182,6 +189,13 @@ def _outlets(connection: Connection, deployments: Collection[UUID]) -> Mapping[U
     for deployment, uri in connection.execute(_OUTLETS_OF, {"deployments": list(deployments)}):
         found.setdefault(deployment, []).append(uri)
     return found
+
+
+def not_made(connection: Connection, run: EndedRun) -> list[str]:
+    """Return the URIs of the assets that the deployment of a run declares to make and that the run did not update."""
+    declared = connection.scalars(_DECLARED_OUTLETS, {"deployment": run.deployment_id})
+    updated = set(connection.scalars(_UPDATED_BY, {"run": run.flow_run_id}))
+    return [uri for uri in declared if uri not in updated]
 
 
 def _updates(connection: Connection, run: EndedRun, uris: Collection[str]) -> Mapping[str, datetime | None]:

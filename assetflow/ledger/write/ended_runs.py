@@ -10,7 +10,7 @@ from sqlalchemy import Connection, and_, delete, exists, or_, select, update
 
 from assetflow.core.graph.lineage import flows_after
 from assetflow.core.rules.ended_runs import EndedRun, FailedForGood
-from assetflow.ledger.read.ended_runs import ENDED_RUNS
+from assetflow.ledger.read.ended_runs import ENDED_RUNS, not_made
 from assetflow.ledger.read.graph import LineageReader
 from assetflow.ledger.sql.bulk import insert_rows
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN, TARGET
@@ -96,7 +96,11 @@ class EndedRunWriter(Operations):
             self._set(repeated, repeated=True, stored=ENDED_RUN.c.ended)
         edges_of = LineageReader(self._store.reads).edges_of
         runs = [(ENDED_RUNS.read(row), row[-1]) for row in rows if not row[-2]]
-        return [FailedForGood(run, flows_after(edges_of, [run.flow])[0], posted) for run, posted in runs]
+        with self._store.reads() as connection:
+            return [
+                FailedForGood(run, flows_after(edges_of, [run.flow])[0], posted, not_made(connection, run))
+                for run, posted in runs
+            ]
 
     def posted(self, numbers: Collection[int], now: datetime) -> None:
         """Store that the events of these failures are sent to Prefect now."""

@@ -18,6 +18,7 @@ from assetflow.ledger.write.decisions import DecisionWriter, QueueWriter, RunWri
 from assetflow.ledger.write.ended_runs import EndedRunWriter
 from assetflow.ledger.write.events import EventWriter
 from assetflow.ledger.write.lease import LeaseWriter
+from assetflow.ledger.write.materialized import MaterializedWriter
 from assetflow.ledger.write.store import Store
 from assetflow.ledger.write.watchers import WatcherWriter
 
@@ -39,6 +40,7 @@ class Writer:
         lease: the operations of an evaluator.
         runs: when runs began and ended that no decision asked for, or whose outputs are compared.
         ended_runs: the final states of all runs of consumers and makers.
+        materialized: which updates are to be told in Prefect's own asset events.
         clock: lets time act on timed consumers.
         freshness: retries targets, and stores which changes of states were reported to Prefect.
         backfills: begins, stops and resumes backfills of assets.
@@ -54,6 +56,7 @@ class Writer:
         self.decisions = DecisionWriter(store)
         self.runs = RunWriter(store)
         self.ended_runs = EndedRunWriter(store)
+        self.materialized = MaterializedWriter(store)
         self.lineage = LineageWriter(store)
         self.lease = LeaseWriter(store)
         self.clock = ClockWriter(store)

@@ -20,6 +20,7 @@ from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming import inbox as inbox_module
 from assetflow.evaluator.incoming.inbox import LARGEST_BATCH, Inbox
 from assetflow.ledger.records import RefusedRecord
+from assetflow.prefect_io.names import RECORDING_LABEL
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
@@ -284,6 +285,18 @@ async def test_rule_2_9_what_events_tell_of_deployments_is_learned_and_bad_ones_
     learned = {(each.direction, each.value) for each in line.ledger.reader.lineage.declared()}
     assert learned == {("produces", "s3://b/made"), ("reads", READ.uri), ("reads", "s3://b/read")}
     assert [each.rule for each in line.refused] == ["2.2"]
+
+
+async def test_rule_2_10_an_event_of_prefects_that_an_evaluator_posted_counts_as_nothing(line: Line) -> None:
+    made = update("s3://b/made", partition_key="mon", aliases=("latest",))
+    copy = native("materialization.succeeded", resource={"prefect.resource.id": "s3://b/made", RECORDING_LABEL: "x"})
+    line.inbox.take_event(copy)
+    line.inbox.leave_out(copy, START)
+    line.inbox.take(Recording(uuid4(), (made,)))
+    line.inbox.take_event(copy)
+    await line.inbox.settled()
+    assert [(each.partition_key, each.aliases) for each in line.events] == [("mon", ("latest",))]
+    assert line.refused == []
 
 
 async def test_an_unexpected_error_becomes_a_readable_reason(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:

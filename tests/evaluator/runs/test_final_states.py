@@ -116,7 +116,7 @@ def test_an_event_says_what_waits_below(ledger: LedgerHere) -> None:
     writer = ledger.writer.ended_runs
     writer.add([run(maker.deployment_id, 1, error="no such file")], START)
     (told,) = writer.to_tell(10)
-    event = run_failed(told)
+    (event,) = run_failed(told)
     assert event["payload"]["below"] == ["board/daily"]
     assert event["payload"]["words"] == "table/daily failed: no such file; 1 flow further down"
     writer.posted([told.number], START)
