@@ -183,6 +183,14 @@ def measured(event: AssetEvent) -> AssetEvent:
 
 
 @pytest.mark.prefect
+def test_a_plain_task_of_prefects(h: Harness, piece: Piece) -> None:
+    page = piece("docs/native.md", 0)
+    h.deploy(page.report)
+    within_a_flow(page.load_orders)
+    assert states(h, page.report) == ["Completed"]
+
+
+@pytest.mark.prefect
 def test_a_producer_and_a_consumer(h: Harness, piece: Piece) -> None:
     page = piece("docs/migration.md", 0)
     h.deploy(page.report)

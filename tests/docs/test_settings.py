@@ -24,6 +24,8 @@ def written(default: object) -> str:
         return "~/.assetflow"
     if isinstance(default, tuple):
         return ",".join(map(str, cast("tuple[object, ...]", default)))
+    if isinstance(default, bool):
+        return str(default).lower()
     return f"{default:g}" if isinstance(default, float) else str(default)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -46,7 +46,7 @@ def test_nobody_counts_it_or_learns_from_it() -> None:
 
 def test_a_failed_run_is_told_for_each_outlet_that_it_did_not_update() -> None:
     failed = FailedForGood(ended(UUID(int=3), 1, flow="shop/daily"), not_made=[ORDERS.uri, "orders"])
-    own, *others = failed_with_assets(failed)
+    own, *others = cast("list[Any]", failed_with_assets(failed))
     assert own["event"] == "assetflow.run.failed"
     named = [(each["event"], each["resource"]["prefect.resource.id"]) for each in others]
     assert named == [("prefect.asset.materialization.failed", ORDERS.uri)]

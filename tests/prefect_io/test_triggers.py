@@ -154,6 +154,7 @@ async def test_a_deployment_takes_them_and_names_its_automation_in_words() -> No
 
 def test_wide_conditions_are_one_trigger() -> None:
     (trigger,) = deployment_triggers(AssetAny(*(Asset(f"s3://lake/{number}") for number in range(5_000))))
+    assert isinstance(trigger, CompoundTrigger)
     assert [type(each) for each in trigger.triggers] == [EventTrigger, EventTrigger]
 
 

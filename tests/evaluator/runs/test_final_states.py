@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from assetflow.core.rules.ended_runs import EndedRun
@@ -116,6 +117,7 @@ def test_an_event_says_what_waits_below(ledger: LedgerHere) -> None:
     writer = ledger.writer.ended_runs
     writer.add([run(maker.deployment_id, 1, error="no such file")], START)
     (told,) = writer.to_tell(10)
+    event: Any
     (event,) = run_failed(told)
     assert event["payload"]["below"] == ["board/daily"]
     assert event["payload"]["words"] == "table/daily failed: no such file; 1 flow further down"
