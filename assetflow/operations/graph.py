@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 from typing import Literal
 
 from assetflow.core.graph.layout import MOST, Drawing, draw
-from assetflow.core.graph.lineage import Edge, EdgeKind, Node, NodeKind, neighbourhood
-from assetflow.core.graph.parts import Box, Way, around, of_groups, tree
+from assetflow.core.graph.lineage import EdgeKind, Node, NodeKind, neighbourhood
+from assetflow.core.graph.parts import Box, Way, around, tree
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.words import count
 from assetflow.ledger.read.graph import NodeFacts
@@ -27,6 +28,7 @@ class Wanted:
         fold: whether groups are folded; `None`: only those of a large whole.
         opened: the ids of boxes that are not folded, and of nodes of which the next level is shown, too.
         hubs: whether the many ends of a hub are folded.
+        most: around a focus, fewer levels are shown if there are more boxes.
     """
 
     focus: Node | None = None
@@ -35,6 +37,7 @@ class Wanted:
     fold: bool | None = None
     opened: tuple[str, ...] = ()
     hubs: bool = True
+    most: int = MOST
 
 
 @shape
@@ -64,6 +67,9 @@ class Placed:
     """It has neighbours that are not shown."""
     x: int
     y: int
+    """The middle of the box."""
+    states: Mapping[str, int]
+    """Of a folded group, the number of its nodes in each state."""
 
 
 @shape
@@ -73,6 +79,22 @@ class Link:
     source: str
     target: str
     kinds: Sequence[EdgeKind]
+    points: Sequence[int]
+    """Where its line turns, from the source to the target: x and y of each point."""
+
+
+@shape
+class Frame:
+    """The frame around the members of an open group."""
+
+    id: str
+    x: int
+    y: int
+    """The left upper corner."""
+    width: int
+    height: int
+    states: Mapping[str, int]
+    """The number of its members in each state."""
 
 
 @shape
@@ -82,7 +104,11 @@ class Graph:
     focus: TextOrNull
     nodes: Sequence[Placed]
     edges: Sequence[Link]
+    frames: Sequence[Frame]
     truncated: bool
+    up: int
+    down: int
+    """The levels around the focus that are shown: fewer than asked for, if these have more boxes than one can read."""
 
     def way(self, way: Way) -> Iterator[tuple[Placed, int]]:
         """Yield what follows from the focus (or leads to it), as a tree, with the depth of each box, from 1.
@@ -110,23 +136,41 @@ def graph_of(reader: Reader, wanted: Wanted) -> Graph:
     """Return a picture of the graph."""
     focus = wanted.focus
     if focus is None:
-        return _placed(reader, reader.graph.whole().draw(wanted.fold, wanted.opened, wanted.hubs), None)
-    opened = [node for each in wanted.opened if (node := Node.from_json(each)) is not None]
-    part = around(reader.lineage.edges_of, focus, up=wanted.up, down=wanted.down, most=MOST, opened=opened)
-    edges = [Edge(source, target, kind) for (source, target), kinds in part.relations.items() for kind in kinds]
-    groups = of_groups(edges, reader.graph.groups()) if wanted.fold else {}
-    return _placed(reader, draw(part, groups, focus=focus, opened=wanted.opened, hubs=wanted.hubs), focus)
+        return _placed(reader, reader.graph.whole().draw(wanted.fold, wanted.opened, wanted.hubs), wanted)
+    groups = reader.graph.groups()
+
+    def drawn(shown: Wanted) -> Drawing:
+        opened = [node for each in shown.opened if (node := Node.from_json(each)) is not None]
+        part = around(reader.lineage.edges_of, focus, up=shown.up, down=shown.down, most=MOST, opened=opened)
+        return draw(part, groups, fold=bool(shown.fold), focus=focus, opened=shown.opened, hubs=shown.hubs)
+
+    drawing = drawn(wanted)
+    # Whoever opens a box wants to see what is in it.
+    while not wanted.opened and len(drawing.picture.boxes) > wanted.most and max(wanted.up, wanted.down) > 1:
+        fewer = max(wanted.up, wanted.down) - 1
+        wanted = replace(wanted, up=min(wanted.up, fewer), down=min(wanted.down, fewer))
+        drawing = drawn(wanted)
+    return _placed(reader, drawing, wanted)
 
 
-def _placed(reader: Reader, drawing: Drawing, focus: Node | None) -> Graph:
-    picture, part = drawing.picture, drawing.part
-    single = [box.nodes[0] for box in picture.boxes.values() if box.nodes[0].as_json() == box.id]
-    facts = _facts(reader, single)
+def _placed(reader: Reader, drawing: Drawing, wanted: Wanted) -> Graph:
+    focus = wanted.focus
+    picture, part, places = drawing.picture, drawing.part, drawing.places
+    facts = _facts(reader, [node for box in picture.boxes.values() for node in box.nodes])
     boxes = tuple(
-        _box(box, picture.levels[box.id], facts, part.more, drawing.places[box.id]) for box in picture.boxes.values()
+        _box(box, picture.levels[box.id], facts, part.more, places.boxes[box.id]) for box in picture.boxes.values()
     )
-    links = [Link(source, target, sorted(kinds)) for (source, target), kinds in picture.links.items()]
-    return Graph("" if focus is None else focus.as_json(), boxes, links, part.truncated)
+    links = [
+        Link(source, target, sorted(kinds), [*chain(*places.routes.get((source, target), ()))])
+        for (source, target), kinds in picture.links.items()
+    ]
+    frames = [
+        Frame(
+            name, *frame.corner, *frame.size, Counter(facts[picture.boxes[box].nodes[0]].state for box in frame.members)
+        )
+        for name, frame in sorted(places.frames.items())
+    ]
+    return Graph("" if focus is None else focus.as_json(), boxes, links, frames, part.truncated, wanted.up, wanted.down)
 
 
 def _facts(reader: Reader, nodes: Collection[Node]) -> dict[Node, NodeFacts]:
@@ -227,6 +271,7 @@ def _box(
             node in more,
             x,
             y,
+            {},
         )
     group, _, value = box.id.partition(":")
     kind: Literal["group", "more"] = "more" if group == "more" else "group"
@@ -235,4 +280,5 @@ def _box(
     flows = sum(each.kind == "flow" for each in box.nodes)
     parts = [(number - flows, "asset"), (flows, "flow")]
     words = ", ".join(count(each, word) for each, word in parts if each)
-    return Placed(box.id, kind, value, name, words, None, None, number, flows, level, False, x, y)
+    states = Counter(facts[each].state for each in box.nodes if each in facts)
+    return Placed(box.id, kind, value, name, words, None, None, number, flows, level, False, x, y, states)

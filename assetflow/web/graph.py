@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -16,12 +16,14 @@ from assetflow.core.values.words import count
 from assetflow.errors import UnknownAsset
 from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
 from assetflow.operations.lookup import find_node, near_assets
-from assetflow.web.pages import ThePages, address, sign_of, url
+from assetflow.web.pages import Sign, ThePages, address, sign_of, url
 
 router = APIRouter()
 
 # How many nodes the list has until the reader asks for all.
 LISTED = 250
+# Around a node, so many boxes can be read.
+LEGIBLE = 80
 Levels = Annotated[int, Query(ge=0, le=50)]
 
 
@@ -89,13 +91,17 @@ def show_graph(
     all: bool = False,  # noqa: A002
 ) -> Response:
     """Show the graph as a picture, and as a list for those who do not see it."""
-    place = GraphPlace(focus.strip(), up, down, fold, tuple(opened), all)
+    name = focus.strip()
+    if name.strip("+") != name:
+        # `+orders++`: a level up and two down.
+        up, down = len(name) - len(name.lstrip("+")), len(name) - len(name.rstrip("+"))
+    place = GraphPlace(name.strip("+"), up, down, fold, tuple(opened), all)
     try:
         node = find_node(reader, place.focus) if place.focus else None
     except UnknownAsset:
         near = near_assets(reader, place.focus)
         return pages.show(request, "graph.html", status=404, graph=None, middle=None, place=place, near=near)
-    graph = graph_of(reader, Wanted(node, up, down, fold, place.opened))
+    graph = graph_of(reader, Wanted(node, up, down, fold, place.opened, most=LEGIBLE))
     return pages.show(
         request,
         "graph.html",
@@ -118,7 +124,8 @@ def compact(graph: Graph) -> dict[str, object]:
     """Return a graph for `graph.js`, without the names of fields: thousands of nodes would repeat them.
 
     A node is `[id, name, state, sign, at, x, y, more]`, with 0 for a name that the id has, and `at` in seconds since
-    1970, or 0. An edge is `[source, target, kinds]`: two places in `nodes`, and the first letters of the kinds.
+    1970, or 0. An edge is `[source, target, kinds, points]`: two places in `nodes`, the first letters of the kinds, and
+    where its line turns. A frame is `[id, state, sign, x, y, width, height]`, with the place of its left upper corner.
     """
     places = {box.id: number for number, box in enumerate(graph.nodes)}
     return {
@@ -128,8 +135,8 @@ def compact(graph: Graph) -> dict[str, object]:
             (
                 box.id,
                 0 if box.name == box.value else box.name,
-                box.state,
-                sign_of(box.state),
+                _summary(box.states) or box.state,
+                sign_of(box.state) or _worst(box.states),
                 0 if box.at is None else int(box.at.timestamp()),
                 box.x,
                 box.y,
@@ -138,9 +145,32 @@ def compact(graph: Graph) -> dict[str, object]:
             for box in graph.nodes
         ],
         "edges": [
-            (places[link.source], places[link.target], "".join(kind[0] for kind in link.kinds)) for link in graph.edges
+            (places[link.source], places[link.target], "".join(kind[0] for kind in link.kinds), link.points)
+            for link in graph.edges
+        ],
+        "frames": [
+            (each.id, _summary(each.states), _worst(each.states), each.x, each.y, each.width, each.height)
+            for each in graph.frames
         ],
     }
+
+
+# The states of a group that are worth a word, the worst first.
+_NOTABLE: tuple[Sign, ...] = ("bad", "missing", "stale", "wait", "busy", "pause")
+
+
+def _notable(states: Mapping[str, int]) -> list[str]:
+    found = (state for state in states if sign_of(state) in _NOTABLE)
+    return sorted(found, key=lambda state: (_NOTABLE.index(sign_of(state)), state))
+
+
+def _summary(states: Mapping[str, int]) -> str:
+    """Return how many members of a group are in a state that is not well: `1 failed · 12 paused`."""
+    return " · ".join(f"{states[state]} {state}" for state in _notable(states))
+
+
+def _worst(states: Mapping[str, int]) -> Sign:
+    return sign_of(next(iter(_notable(states)), ""))
 
 
 def page_of(box: Placed) -> str:

@@ -1,4 +1,4 @@
-"""The graph in a browser: picture, list and address agree, nothing moves by itself, and a large one is quick."""
+"""The graph in a browser: picture, list and address agree, what is opened stays in its place, a large one is quick."""
 
 from __future__ import annotations
 
@@ -27,8 +27,14 @@ Places = dict[str, list[float]]
 def places(page: Page) -> Places:
     """Where each node stands."""
     return page.evaluate(
-        f"Object.fromEntries({GRAPH}.nodes().map((n) => [n.id(), [n.position('x'), n.position('y')]]))"
+        f"Object.fromEntries({GRAPH}.nodes('[kind != \"frame\"]').map((n) => [n.id(), [n.position('x'), n.position('y')]]))"
     )
+
+
+def in_window(page: Page, node: str) -> list[int]:
+    """Where a node, or the first box of a frame, is in the window."""
+    at = page.evaluate(f"(({{x, y}}) => [x, y])({GRAPH}.getElementById('{node}').renderedPosition())")
+    return [round(each) for each in at]
 
 
 def press(page: Page, node: str, right: float = 0) -> None:
@@ -44,11 +50,6 @@ def listed(page: Page) -> set[str]:
     return set(page.locator("#graph-list li[data-node]").evaluate_all("all => all.map((each) => each.dataset.node)"))
 
 
-def kept(before: Places, after: Places) -> Places:
-    """The places of the nodes that were there before."""
-    return {node: place for node, place in after.items() if node in before}
-
-
 def a_hub(shown: Shown, name: str) -> str:
     hub = Asset(f"s3://{name}/hub", name=f"{name} hub", group=name)
     for number in range(22):
@@ -56,17 +57,16 @@ def a_hub(shown: Shown, name: str) -> str:
     return hub.uri
 
 
-def test_what_is_opened_in_the_picture_is_in_the_list_and_the_address_and_nothing_moves(shown: Shown) -> None:
+def test_what_is_opened_in_the_picture_is_in_the_list_and_the_address(shown: Shown) -> None:
     hub = a_hub(shown, "pressed")
     page = shown.drawn(f"/graph?focus={hub}")
     # The asset, five of its flows, and the rest in one box.
     expect(page.locator("#graph")).to_have_attribute("data-nodes", "7")
-    before = places(page)
-    more = f"more:down:asset:{hub}"
-    press(page, more)
+    before, stays = places(page), in_window(page, f"asset:{hub}")
+    press(page, f"more:down:asset:{hub}")
     expect(page.locator("#graph")).to_have_attribute("data-nodes", "23")
     after = places(page)
-    assert kept(before, after) == {node: place for node, place in before.items() if node != more}
+    assert in_window(page, f"asset:{hub}") == stays
     assert listed(page) | {f"asset:{hub}"} == set(after)
     expect(page).to_have_url(re.compile(r"opened=more%3Adown"))
     assert len({(x // 190, y // 50) for x, y in after.values()}) == 23, "no two boxes stand at one place"
@@ -85,16 +85,16 @@ def test_several_boxes_open_by_keyboard_one_after_the_other(shown: Shown) -> Non
     first, second = a_hub(shown, "one"), a_hub(shown, "two")
     deploy(shown.ledger, "one/to-two", Asset(first), produces=(Asset(second),))
     page = shown.drawn(f"/graph?focus={first}")
-    for number in (0, 1):
+    for number, hub in enumerate((first, second)):
         before = places(page)
-        page.get_by_role("link", name="+17 more").first.focus()
+        page.locator(f'[data-draws="more:down:asset:{hub}"]').focus()
+        stays = in_window(page, f"asset:{hub}")
         page.keyboard.press("Enter")
         expect(page.get_by_role("link", name=re.compile("^Fold"))).to_have_count(number + 1)
         expect(page.locator("#graph")).not_to_have_attribute("data-nodes", str(len(before)))
         after = places(page)
-        gone = before.keys() - after.keys()
-        assert len(gone) == 1
-        assert kept(before, after) == {node: place for node, place in before.items() if node not in gone}
+        assert len(before.keys() - after.keys()) == 1
+        assert in_window(page, f"asset:{hub}") == stays
     assert listed(page) | {f"asset:{first}"} == set(places(page))
     assert violations(page) == []
 
@@ -104,15 +104,44 @@ def test_the_way_goes_on_from_a_node(shown: Shown) -> None:
     for number in range(4):
         deploy(shown.ledger, f"on/{number}", made[number], produces=(made[number + 1],))
     page = shown.drawn("/graph?focus=on0&down=1")
-    before = places(page)
-    assert len(before) == 3
+    assert len(places(page)) == 3
+    stays = in_window(page, "asset:s3://on/1")
     press(page, "asset:s3://on/1", right=85)
     expect(page.locator("#graph")).to_have_attribute("data-nodes", "5")
+    assert in_window(page, "asset:s3://on/1") == stays
     page.get_by_role("link", name="Go on from on2").click()
     expect(page.locator("#graph")).to_have_attribute("data-nodes", "7")
-    assert kept(before, places(page)) == before
     expect(page.locator("#graph-list")).to_contain_text("on3")
     expect(page).to_have_url(re.compile("opened=asset%3As3%3A%2F%2Fon%2F1&opened=asset%3As3%3A%2F%2Fon%2F2"))
+
+
+def test_a_group_is_a_frame_with_the_states_of_its_members_and_folds_again(shown: Shown) -> None:
+    raw, core = Asset("s3://framed/raw", name="framed raw", group="framed"), Asset("s3://framed/core", group="framed")
+    deploy_maker(shown.ledger, Eager(), [core], [raw], "framed/core", at=START)
+    page = shown.drawn("/graph?focus=%2Bframed raw%2B&fold=true")
+    expect(page).to_have_url(re.compile("focus=%2Bframed"))
+    assert page.evaluate(f"{GRAPH}.getElementById('group:framed').data('sign')") == "missing"
+    press(page, "group:framed")
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "3")
+    assert page.evaluate(f"{GRAPH}.getElementById('group:framed').data('label')") == "framed   1 missing"
+    height = page.evaluate(f"{GRAPH}.getElementById('group:framed').height()")
+    page.evaluate(f"{GRAPH}.getElementById('group:framed').emit({{type: 'tap', position: {{x: 0, y: -{height}}}}})")
+    expect(page.locator("#graph")).to_have_attribute("data-nodes", "2")
+
+
+def test_text_has_nine_pixels_at_first_sight(shown: Shown) -> None:
+    page = shown.drawn("/graph?fold=false")
+    assert page.evaluate(f"{GRAPH}.zoom() * parseFloat({GRAPH}.nodes()[0].style('font-size'))") >= 9
+    left = page.evaluate(f"Math.min(...{GRAPH}.nodes().map((n) => n.renderedBoundingBox({{includeLabels: false}}).x1))")
+    assert 0 <= left < 60
+
+
+def test_a_press_on_the_map_moves_the_window(shown: Shown) -> None:
+    a_hub(shown, "mapped")
+    page = shown.drawn("/graph?fold=false")
+    before = page.evaluate(f"{GRAPH}.pan()")
+    page.locator("#graph-map").click(position={"x": 150, "y": 80})
+    assert page.evaluate(f"{GRAPH}.pan()") != before
 
 
 def test_states_change_by_themselves_and_nodes_stay(shown: Shown) -> None:

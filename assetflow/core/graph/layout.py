@@ -1,164 +1,141 @@
-"""Where the boxes of a picture stand: in layers from causes on the left to effects on the right."""
+"""The drawing of a part of the graph: boxes, frames around open groups, and the lines between them."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
 
+from assetflow.core.graph.layers import Layers, Link, Point, Size, connected, layered
 from assetflow.core.graph.lineage import Edge, Node, flows_after
 from assetflow.core.graph.parts import GraphPart, Picture, folded, of_groups, whole
 
-COLUMN = 236
-ROW = 58
-SWEEPS = 4
+BOX: Size = (196, 42)
+# Above the members of a group stands its name.
+TITLE = 34
+MARGIN = 16
+# The lines of a larger picture are straight.
+MOST_ROUTED = 400
 
-Link = tuple[str, str]
+
+@dataclass(frozen=True)
+class Frame:
+    """The frame around the members of an open group: its left upper corner, its size, and the boxes in it."""
+
+    corner: Point
+    size: Size
+    members: Sequence[str]
 
 
-def positions(boxes: Iterable[str], links: Collection[Link]) -> dict[str, tuple[int, int]]:
-    """Return the middle of each box. The same graph always has the same positions.
+@dataclass(frozen=True)
+class Places:
+    """Where all of a picture stands.
 
-    A box stands to the right of everything that leads to it. Links that close a circle do not count. Within a column,
-    boxes stand near their neighbours, so that few lines cross. Parts that nothing links stand below each other.
+    Attributes:
+        boxes: the middle of each box.
+        frames: the frame of each open group.
+        routes: the points at which each line turns, from its source to its target.
     """
-    neighbours = _neighbours(links)
-    parts = _connected(sorted(boxes), neighbours)
-    part_of = {box: number for number, part in enumerate(parts) for box in part}
-    links_of: defaultdict[int, list[Link]] = defaultdict(list)
-    for link in links:
-        links_of[part_of[link[0]]].append(link)
-    placed: dict[str, tuple[int, int]] = {}
-    top = 0
-    for number, part in enumerate(parts):
-        found = _part_positions(part, links_of[number], neighbours)
-        first, last = min(y for _, y in found.values()), max(y for _, y in found.values())
-        placed |= {box: (x, y - first + top) for box, (x, y) in found.items()}
-        top += last - first + 2 * ROW
+
+    boxes: dict[str, Point] = field(default_factory=dict[str, Point])
+    frames: dict[str, Frame] = field(default_factory=dict[str, Frame])
+    routes: dict[Link, list[Point]] = field(default_factory=dict[Link, list[Point]])
+
+
+def place(boxes: Iterable[str], links: Collection[Link], groups: Mapping[str, str]) -> Places:
+    """Return where boxes, frames and lines stand. Parts that nothing links stand below each other.
+
+    Parameters:
+        groups: the group of each box that stands in a frame.
+    """
+    members: defaultdict[str, list[str]] = defaultdict(list)
+    for box, group in sorted(groups.items()):
+        members[group].append(box)
+    routed = len(links) <= MOST_ROUTED
+    frames = {f"group:{group}": _inside(inner, links, routed=routed) for group, inner in members.items()}
+    unit_of = {box: f"group:{group}" for box, group in groups.items()}
+    lines = {(a, b): pair for a, b in links if (pair := (unit_of.get(a, a), unit_of.get(b, b)))[0] != pair[1]}
+    units = {unit_of.get(box, box) for box in boxes}
+    sizes = {unit: _with_title(frames[unit].size) if unit in frames else BOX for unit in units}
+    placed, top = Places(), 0
+    for part in connected(units, lines.values()):
+        inside = set(part)
+        found = layered(
+            {unit: sizes[unit] for unit in part},
+            {line: pair for line, pair in lines.items() if pair[0] in inside},
+            routed=routed,
+        )
+        _put(found, frames, unit_of, top, placed)
+        top += found.size[1] + 2 * BOX[1]
     return placed
 
 
-def _connected(boxes: Sequence[str], neighbours: Mapping[str, Sequence[str]]) -> list[list[str]]:
-    """Return the boxes that hang together, the largest parts first."""
-    parts: list[list[str]] = []
-    seen: set[str] = set()
-    for box in boxes:
-        if box in seen:
-            continue
-        part, waiting = [box], [box]
-        seen.add(box)
-        while waiting:
-            for other in neighbours.get(waiting.pop(), ()):
-                if other not in seen:
-                    seen.add(other)
-                    part.append(other)
-                    waiting.append(other)
-        parts.append(sorted(part))
-    return sorted(parts, key=lambda part: (-len(part), part[0]))
-
-
-def _part_positions(
-    boxes: Sequence[str], links: Collection[Link], neighbours: Mapping[str, Sequence[str]]
-) -> dict[str, tuple[int, int]]:
-    forward = _without_circles(boxes, links)
-    layers = _layers(forward)
-    columns: defaultdict[int, list[str]] = defaultdict(list)
-    for box in forward:
-        columns[layers[box]].append(box)
-    heights = _heights([columns[number] for number in sorted(columns)], neighbours, layers)
-    return {box: (layers[box] * COLUMN, round(heights[box])) for box in forward}
-
-
-def _neighbours(links: Iterable[Link]) -> Mapping[str, list[str]]:
-    found: defaultdict[str, list[str]] = defaultdict(list)
+def _inside(members: Sequence[str], links: Collection[Link], *, routed: bool) -> Layers:
+    """Return the drawing of the members of a frame. A line to the outside ends at the edge of the frame."""
+    known = set(members)
+    sizes = dict.fromkeys(members, BOX)
+    lines: dict[Link, Link] = {}
+    ports: dict[str, Size] = {}
     for source, target in links:
-        found[source].append(target)
-        found[target].append(source)
-    return found
+        if source in known and target in known:
+            lines[source, target] = (source, target)
+        elif source in known:
+            lines[source, f">{source}"] = (source, f">{source}")
+            ports[f">{source}"] = (0, 0)
+        elif target in known:
+            lines[f"<{target}", target] = (f"<{target}", target)
+            ports[f"<{target}"] = (0, 0)
+    entries, exits = ({port for port in ports if port[0] == sign} for sign in "<>")
+    return layered(sizes | ports, lines, first=entries, last=exits, routed=routed)
 
 
-def _without_circles(boxes: Sequence[str], links: Iterable[Link]) -> dict[str, list[str]]:
-    """Return the targets of each box, effects after their causes, without the links that lead back."""
-    targets: dict[str, list[str]] = {box: [] for box in boxes}
-    for source, target in sorted(links):
-        targets[source].append(target)
-    done: dict[str, None] = {}
-    forward: dict[str, list[str]] = {box: [] for box in boxes}
-    for root in _roots_first(boxes, targets):
-        if root not in done:
-            _visit(root, targets, done, forward)
-    return {box: forward[box] for box in reversed(done)}
+def _with_title(size: Size) -> Size:
+    return size[0] + 2 * MARGIN, size[1] + TITLE + MARGIN
 
 
-def _roots_first(boxes: Sequence[str], targets: Mapping[str, Sequence[str]]) -> list[str]:
-    led_to = {target for found in targets.values() for target in found}
-    return sorted(boxes, key=lambda box: (box in led_to, box))
+def _put(found: Layers, frames: Mapping[str, Layers], unit_of: Mapping[str, str], top: int, placed: Places) -> None:
+    """Add a part of the picture, with all that stands in its frames."""
+    corners: dict[str, Point] = {}
+    for unit, (x, y) in found.places.items():
+        if (inner := frames.get(unit)) is None:
+            placed.boxes[unit] = (x, y + top)
+            continue
+        width, height = _with_title(inner.size)
+        corner = (x - width // 2, y - height // 2 + top)
+        placed.frames[unit] = Frame(corner, (width, height), [box for box in inner.places if box[0] not in "<>"])
+        corners[unit] = (corner[0] + MARGIN, corner[1] + TITLE)
+        placed.boxes.update({box: _moved(at, corners[unit]) for box, at in inner.places.items() if box[0] not in "<>"})
+        placed.routes.update(
+            {
+                line: [_moved(at, corners[unit]) for at in route]
+                for line, route in inner.routes.items()
+                if line[0][0] != "<" and line[1][0] != ">"
+            }
+        )
+
+    def within(box: str, port: str, line: Link) -> list[Point]:
+        """Return the way of a line inside of a frame, with its port."""
+        unit = unit_of.get(box)
+        if unit is None:
+            return []
+        inner = frames[unit]
+        way = [*inner.routes[line], inner.places[port]] if port[0] == ">" else [inner.places[port], *inner.routes[line]]
+        return [_moved(at, corners[unit]) for at in way]
+
+    for (source, target), route in found.routes.items():
+        leave, enter = f">{source}", f"<{target}"
+        middle = [(x, y + top) for x, y in route]
+        placed.routes[source, target] = [
+            *within(source, leave, (source, leave)),
+            *middle,
+            *within(target, enter, (enter, target)),
+        ]
 
 
-def _visit(
-    root: str, targets: Mapping[str, Sequence[str]], done: dict[str, None], forward: Mapping[str, list[str]]
-) -> None:
-    """Go through everything that follows from a box, depth first; `done` gets effects before their causes."""
-    path = {root}
-    stack = [(root, iter(targets[root]))]
-    while stack:
-        box, left = stack[-1]
-        target = next(left, None)
-        if target is None:
-            stack.pop()
-            path.discard(box)
-            done[box] = None
-        elif target not in path:
-            forward[box].append(target)
-            if target not in done:
-                path.add(target)
-                stack.append((target, iter(targets[target])))
-
-
-def _layers(forward: Mapping[str, Sequence[str]]) -> dict[str, int]:
-    """Return the length of the longest way to each box; causes stand directly before their first effect."""
-    layers = dict.fromkeys(forward, 0)
-    for box, targets in forward.items():
-        for target in targets:
-            layers[target] = max(layers[target], layers[box] + 1)
-    sources = set(forward) - {target for targets in forward.values() for target in targets}
-    for box in sources:
-        if forward[box]:
-            layers[box] = min(layers[target] for target in forward[box]) - 1
-    return layers
-
-
-def _heights(
-    columns: Sequence[list[str]], neighbours: Mapping[str, Sequence[str]], layers: Mapping[str, int]
-) -> dict[str, float]:
-    """Return the height of each box: near the middle of its neighbours, and a row away from the next."""
-    heights = {box: float(ROW * place) for column in columns for place, box in enumerate(column)}
-    for sweep in range(SWEEPS):
-        rightwards = sweep % 2 == 0
-        for column in columns if rightwards else reversed(columns):
-            wanted: dict[str, float] = {}
-            for box in column:
-                side = [
-                    heights[each]
-                    for each in neighbours.get(box, ())
-                    if (layers[each] < layers[box]) == rightwards and layers[each] != layers[box]
-                ]
-                wanted[box] = sum(side) / len(side) if side else heights[box]
-            heights.update(_apart(sorted(column, key=lambda box: (wanted[box], box)), wanted))
-    return heights
-
-
-def _apart(column: Sequence[str], wanted: Mapping[str, float]) -> dict[str, float]:
-    """Return heights in the given order, at least a row apart, and in the middle as wanted."""
-    placed: dict[str, float] = {}
-    low = float("-inf")
-    for box in column:
-        low = max(wanted[box], low + ROW)
-        placed[box] = low
-    moved = sum(placed[box] - wanted[box] for box in column) / len(column)
-    return {box: height - moved for box, height in placed.items()}
+def _moved(at: Point, by: Point) -> Point:
+    return at[0] + by[0], at[1] + by[1]
 
 
 MOST = 2_500
@@ -169,24 +146,43 @@ REMEMBERED = 4
 
 @dataclass(frozen=True)
 class Drawing:
-    """A part of the graph as boxes, each with the place of its middle."""
+    """A part of the graph as boxes, and where they stand."""
 
     part: GraphPart
     picture: Picture
-    places: Mapping[str, tuple[int, int]]
+    places: Places
 
 
 def draw(
     part: GraphPart,
-    groups: Mapping[Node, str],
+    groups: Mapping[str, str],
     *,
+    fold: bool,
     focus: Node | None = None,
     opened: Collection[str] = (),
     hubs: bool = True,
 ) -> Drawing:
-    """Return a drawing of a part of the graph; `folded` says what the parameters mean."""
-    picture = folded(part, groups, focus=focus, opened=opened, hubs=hubs)
-    return Drawing(part, picture, positions(picture.boxes, picture.links))
+    """Return a drawing of a part of the graph. An open group has a frame, if it is declared or was opened.
+
+    Parameters:
+        groups: the group of each asset that has one, by URI.
+        fold: whether groups are folded that are not among `opened`.
+        focus, opened, hubs: as `folded` takes them.
+    """
+    edges = (Edge(source, target, kind) for (source, target), kinds in part.relations.items() for kind in kinds)
+    all_groups, declared = of_groups(edges, groups), {*groups.values()}
+    picture = folded(part, all_groups if fold else {}, focus=focus, opened=opened, hubs=hubs)
+    framed = {
+        node.as_json(): group
+        for node, group in all_groups.items()
+        if node.as_json() in picture.boxes and group and (fold or group in declared)
+    }
+    sizes = Counter(framed.values())
+    return Drawing(
+        part,
+        picture,
+        place(picture.boxes, picture.links, {box: group for box, group in framed.items() if sizes[group] > 1}),
+    )
 
 
 class WholeGraph:
@@ -221,4 +217,4 @@ class WholeGraph:
         """
         part = whole(self._edges, (), MOST if fold is False else 10 * MOST)
         is_folded = len(part.levels) > READABLE if fold is None else fold
-        return draw(part, of_groups(self._edges, self._groups) if is_folded else {}, opened=opened, hubs=hubs)
+        return draw(part, self._groups, fold=is_folded, opened=opened, hubs=hubs)

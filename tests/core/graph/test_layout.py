@@ -7,7 +7,7 @@ import time
 from collections.abc import Collection, Iterable
 from itertools import pairwise
 
-from assetflow.core.graph.layout import COLUMN, ROW, positions
+from assetflow.core.graph.layout import BOX, place
 from assetflow.core.graph.lineage import Edge, Node
 from assetflow.core.graph.parts import around, folded, tree, whole
 
@@ -87,9 +87,7 @@ def test_an_alias_is_on_the_way() -> None:
 def test_a_circle_ends() -> None:
     circle = edges("a > f", "f < a")
     assert set(around(edges_of(circle), asset("a"), up=9, down=9, most=100).levels) == {asset("a"), flow("f")}
-    places = positions([node.as_json() for node in (asset("a"), flow("f"))], [("a", "f"), ("f", "a")][:0])
-    assert len(places) == 2
-    assert len(positions(["a", "f", "g"], [("a", "f"), ("f", "g"), ("g", "a")])) == 3
+    assert len(place(["a", "f", "g"], [("a", "f"), ("f", "g"), ("g", "a")], {}).boxes) == 3
 
 
 def test_too_many_nodes_keep_the_nearest() -> None:
@@ -119,36 +117,89 @@ def test_groups_fold_into_one_box_with_one_link() -> None:
 
 
 def test_parts_without_a_link_between_them_stand_below_each_other() -> None:
-    found = positions("abcxyz", [("a", "b"), ("b", "c"), ("x", "y")])
-    assert max(found[box][1] for box in "abc") + ROW <= min(found[box][1] for box in "xy")
-    assert max(found[box][1] for box in "xy") + ROW <= found["z"][1]
-    assert {found[box][0] for box in "axz"} == {0}
+    found = place("abcxyz", [("a", "b"), ("b", "c"), ("x", "y")], {}).boxes
+    assert max(found[box][1] for box in "abc") + BOX[1] < min(found[box][1] for box in "xy")
+    assert max(found[box][1] for box in "xy") + BOX[1] < found["z"][1]
+    assert len({found[box][0] for box in "axz"}) == 1
+
+
+def drawn_links(boxes: int, of_each: int) -> list[tuple[str, str]]:
+    chance = random.Random(5)
+    return [
+        (f"n{source}", f"n{target}")
+        for source in range(boxes)
+        for target in chance.sample(range(boxes), of_each)
+        if source < target
+    ]
+
+
+def is_within(box: tuple[int, int], y: int) -> bool:
+    return abs(box[1] - y) < BOX[1] / 2
 
 
 def test_effects_stand_to_the_right_of_their_causes_and_nothing_overlaps() -> None:
-    chance = random.Random(5)
-    boxes = [f"n{number}" for number in range(300)]
-    links = [
-        (boxes[source], boxes[target])
-        for source in range(300)
-        for target in chance.sample(range(300), 2)
-        if source < target
-    ]
-    found = positions(boxes, links)
-    assert found == positions(list(reversed(boxes)), list(reversed(links))), "the same graph has the same positions"
+    boxes, links = [f"n{number}" for number in range(300)], drawn_links(300, 2)
+    found = place(boxes, links, {}).boxes
+    again = place(list(reversed(boxes)), list(reversed(links)), {}).boxes
+    assert found == again, "the same graph has the same positions"
     assert all(found[source][0] < found[target][0] for source, target in links)
     columns: dict[int, list[int]] = {}
     for x, y in found.values():
-        assert x % COLUMN == 0
         columns.setdefault(x, []).append(y)
     for heights in columns.values():
         heights.sort()
-        assert all(after - before >= ROW - 1 for before, after in pairwise(heights))
+        assert all(after - before > BOX[1] for before, after in pairwise(heights))
+
+
+def test_no_line_runs_through_a_box() -> None:
+    """Between two columns there is nothing but lines, so only what crosses a column counts."""
+    boxes, links = [f"n{number}" for number in range(60)], [*drawn_links(60, 2), ("n40", "n1"), ("n7", "n7")]
+    found = place(boxes, links, {})
+    assert any(found.routes.values())
+    for link, route in found.routes.items():
+        for (x, y), (other, same) in zip(route[::2], route[1::2], strict=True):
+            assert (abs(other - x), same) == (BOX[0], y), link
+            crossed = [box for box in found.boxes.values() if min(x, other) < box[0] < max(x, other)]
+            assert crossed
+            assert not any(is_within(box, y) for box in crossed), link
+
+
+def test_the_lines_of_a_hub_share_their_way() -> None:
+    ends = [f"end{number}" for number in range(5)]
+    links = [("hub", "a"), ("a", "b"), *(("b", end) for end in ends), *(("hub", end) for end in ends)]
+    routes = place(["hub", "a", "b", *ends], links, {}).routes
+    assert len({tuple(routes["hub", end]) for end in ends}) == 1
+
+
+def test_a_frame_has_its_members_in_it_and_nothing_else() -> None:
+    boxes, links = [f"n{number}" for number in range(40)], drawn_links(40, 2)
+    groups = {box: f"g{number % 3}" for number, box in enumerate(boxes) if number % 4}
+    found = place(boxes, links, groups)
+    assert {*found.boxes} == {*boxes}
+    for box, (x, y) in found.boxes.items():
+        framed = [
+            name
+            for name, frame in found.frames.items()
+            if frame.corner[0] < x < frame.corner[0] + frame.size[0]
+            and frame.corner[1] < y < frame.corner[1] + frame.size[1]
+        ]
+        assert framed == ([f"group:{groups[box]}"] if box in groups else []), box
+    assert {box for frame in found.frames.values() for box in frame.members} == {*groups}
+
+
+def test_a_line_out_of_a_frame_passes_the_members_beside_it() -> None:
+    links = [("a", "b"), ("b", "c"), ("a", "out"), ("in", "c")]
+    found = place(["a", "b", "c", "in", "out"], links, dict.fromkeys("abc", "g"))
+    frame = found.frames["group:g"]
+    for line in (("a", "out"), ("in", "c")):
+        inside = [at for at in found.routes[line] if frame.corner[0] < at[0] < frame.corner[0] + frame.size[0]]
+        assert len(inside) >= 4, "it crosses two columns"
+        assert not any(is_within(found.boxes[box], y) for box in "bc" if line[1] != box for _, y in inside[:4])
 
 
 def test_two_thousand_boxes_are_placed_in_a_fraction_of_a_second() -> None:
     boxes = [f"n{number}" for number in range(2_000)]
     links = [(boxes[number // 3], boxes[number]) for number in range(3, 2_000)]
     began = time.process_time()
-    positions(boxes, links)
-    assert time.process_time() - began < 0.5
+    place(boxes, links, {box: f"g{number % 9}" for number, box in enumerate(boxes)})
+    assert time.process_time() - began < 1

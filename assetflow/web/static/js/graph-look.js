@@ -7,6 +7,10 @@ const GraphLook = (() => {
   // Left of it is the sign of a state, at the other end the plus of a node that goes on.
   const LEFT = 28;
   const RIGHT = 28;
+  // A frame has its name above its members.
+  const TITLE = 34;
+  // A line leaves a box, and enters one, straight for so long.
+  const LEAD = 16;
 
   const visible = (text) =>
     text.replace(/[\p{Cc}\p{Cf}\p{Cs}]/gu, (c) => `\\u${c.codePointAt(0).toString(16).padStart(4, "0")}`);
@@ -23,9 +27,32 @@ const GraphLook = (() => {
     return `${Math.floor(seconds / 86400)} d ago`;
   };
   const label = (node) => {
+    if (node.kind === "frame") return [cut(visible(node.name), 40), node.state].filter(Boolean).join("   ");
     const name = node.kind === "alias" ? `alias ${node.name}` : node.name;
     const second = [node.state === "updated" ? "" : node.state, node.at ? ago(node.at) : ""].filter(Boolean).join(" · ");
     return `${cut(visible(name), 23)}\n${cut(visible(second), 26)}`;
+  };
+
+  // The control points of a line, as Cytoscape wants them: how far along the straight line between its ends, and how
+  // far beside it. The line is level where it crosses a column, and curved between two columns.
+  const bends = (source, target, points) => {
+    const start = { x: source.x + WIDTH / 2, y: source.y };
+    const end = { x: target.x - WIDTH / 2, y: target.y };
+    const way = [{ x: start.x + LEAD, y: start.y }];
+    const spots = [];
+    for (let at = 0; at < points.length; at += 2) spots.push({ x: points[at], y: points[at + 1] });
+    spots.forEach((spot, at) => {
+      const [before, after] = [spots[at - 1], spots[at + 1]];
+      const ahead = after && after.y === spot.y ? after.x - spot.x : before && before.y === spot.y ? spot.x - before.x : 1;
+      const lead = ahead < 0 ? -LEAD : LEAD;
+      way.push({ x: spot.x - lead, y: spot.y }, spot, { x: spot.x + lead, y: spot.y });
+    });
+    way.push({ x: end.x - LEAD, y: end.y });
+    const [dx, dy] = [end.x - start.x, end.y - start.y];
+    const square = dx * dx + dy * dy || 1;
+    const along = (spot) => ((spot.x - start.x) * dx + (spot.y - start.y) * dy) / square;
+    const beside = (spot) => ((spot.y - start.y) * dx - (spot.x - start.x) * dy) / Math.sqrt(square);
+    return { weights: way.map(along), distances: way.map(beside) };
   };
 
   const style = () => {
@@ -69,23 +96,33 @@ const GraphLook = (() => {
         selector: "node",
         style: {
           shape: "rectangle", width: WIDTH, height: HEIGHT, label: "data(label)", "text-wrap": "wrap", "line-height": 1.25,
-          "font-family": read.getPropertyValue("--font"), "font-size": 12, "min-zoomed-font-size": 6, color: colour("text"),
+          "font-family": read.getPropertyValue("--font"), "font-size": 12, "min-zoomed-font-size": 9, color: colour("text"),
           "text-valign": "center", "text-halign": "right", "text-justification": "left", "text-margin-x": LEFT - WIDTH,
           "background-color": colour("card"), "border-width": 1.5, "border-color": strong,
         },
       },
-      { selector: "node[kind = 'flow']", style: { shape: "round-rectangle", "border-color": accent } },
+      { selector: "node[kind = 'flow']", style: { shape: "round-rectangle", "corner-radius": 20, "border-color": accent, "background-color": colour("flow-back") } },
       { selector: "node[kind = 'alias'], node[kind = 'name']", style: { "border-style": "dashed" } },
       { selector: "node[kind = 'group'], node[kind = 'more']", style: { "border-style": "double", "border-width": 4 } },
       tinted(["bad", "missing"], "bad"),
       tinted(["wait", "pause", "stale"], "wait"),
+      {
+        selector: "node[kind = 'frame']",
+        style: {
+          shape: "round-rectangle", "corner-radius": 8, width: "data(width)", height: "data(height)", "font-weight": 600,
+          "text-valign": "top", "text-margin-y": 24, "text-margin-x": (node) => 30 - node.data("width"), "text-wrap": "none",
+          "background-color": colour("sunken"), "background-image": "none", "border-style": "dashed", "z-index-compare": "manual", "z-index": -1,
+        },
+      },
       { selector: "node[?more]", style: pictures([], true) },
       ...signs,
+      { selector: "node[kind = 'frame']", style: { "background-position-y": "11px" } },
       { selector: "node.focus", style: { "border-width": 4, "border-color": accent } },
       {
         selector: "edge",
         style: {
-          width: 1.6, "curve-style": "bezier", "line-color": strong, "target-arrow-color": strong,
+          width: 1.6, "curve-style": "unbundled-bezier", "edge-distances": "endpoints", "control-point-weights": "data(weights)",
+          "control-point-distances": "data(distances)", "line-color": strong, "target-arrow-color": strong,
           "target-arrow-shape": "triangle", "arrow-scale": 0.9, "source-endpoint": "90deg", "target-endpoint": "270deg",
         },
       },
@@ -98,5 +135,5 @@ const GraphLook = (() => {
     ];
   };
 
-  return { WIDTH, HEIGHT, RIGHT, label, style, visible };
+  return { WIDTH, HEIGHT, RIGHT, TITLE, bends, label, style, visible };
 })();

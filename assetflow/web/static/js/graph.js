@@ -8,12 +8,14 @@
   const note = document.getElementById("graph-note");
   const list = document.getElementById("graph-list");
   const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
-  const { WIDTH, HEIGHT, RIGHT, label, style, visible } = GraphLook;
-  const ROW = 58;
-  const COLUMN = WIDTH + 20;
-  const MANY = 300;
-  const LEGIBLE = 0.6;
-  const CLOSE = 0.75;
+  const { WIDTH, HEIGHT, RIGHT, TITLE, bends, label, style, visible } = GraphLook;
+  const MANY = 400;
+  // The least zoom at which text has nine pixels.
+  const LEGIBLE = 0.75;
+  // Lines that lead back go around the outermost boxes.
+  const BESIDE = 36;
+  // As many boxes move smoothly at a time.
+  const MOVING = 150;
   // A refresh may take a fifth of the time, at most.
   const SHARE = 5;
   const SECONDS = 2;
@@ -35,9 +37,13 @@
     const nodes = found.nodes.map(([id, name, state, sign, at, x, y, more]) => {
       const kind = id.slice(0, id.indexOf(":"));
       const value = id.slice(kind.length + 1);
-      return { id, kind, value, name: name || value, state, sign, at, x, y, more };
+      return { id, kind, value, name: name || value, state, sign, at, x, y, more, width: WIDTH, height: HEIGHT };
     });
-    const edges = found.edges.map(([source, target, kinds]) => ({ source: nodes[source].id, target: nodes[target].id, kinds }));
+    const edges = found.edges.map(([source, target, kinds, points]) => ({ source: nodes[source].id, target: nodes[target].id, kinds, points }));
+    for (const [id, state, sign, left, top, width, height] of found.frames) {
+      const value = id.slice(id.indexOf(":") + 1);
+      nodes.push({ id, kind: "frame", value, name: value, state, sign, at: 0, x: left + width / 2, y: top + height / 2, more: 0, width, height });
+    }
     return { ...found, nodes, edges };
   };
   const pageAt = async (from) => {
@@ -46,59 +52,46 @@
     return new DOMParser().parseFromString(await response.text(), "text/html");
   };
 
-  // What is there stays where it is. New nodes stand as the server says, seen from the one that was opened.
-  const taken = new Map();
-  const take = (spot) => {
-    const column = Math.floor(spot.x / COLUMN);
-    if (!taken.has(column)) taken.set(column, []);
-    taken.get(column).push(spot);
+  // Where a box is, or the left upper box of its frame, or the hub whose ends it stands for.
+  const anchorIn = (boxes, id) => {
+    const box = boxes.get(id.startsWith("more:") ? id.split(":").slice(2).join(":") : id);
+    if (!box || box.kind !== "frame") return box;
+    return { x: box.x - box.width / 2 + WIDTH / 2, y: box.y - box.height / 2 + HEIGHT / 2 };
   };
-  const free = (x, y) => {
-    const column = Math.floor(x / COLUMN);
-    const near = [column - 1, column, column + 1].flatMap((each) => taken.get(each) || []).filter((spot) => Math.abs(spot.x - x) < COLUMN);
-    const isFree = (height) => near.every((spot) => Math.abs(spot.y - height) >= ROW - 2);
-    let step = 0;
-    while (!isFree(y + step) && !isFree(y - step)) step += ROW / 2;
-    const spot = { x, y: isFree(y + step) ? y + step : y - step };
-    take(spot);
-    return spot;
+  // What was opened stays where it is in the window, and the rest moves there.
+  const shiftOf = (opened, answer) => {
+    const before = new Map(graph.nodes().map((node) => [node.id(), { ...node.data(), ...node.position() }]));
+    const after = new Map(answer.nodes.map((node) => [node.id, node]));
+    const id = opened || answer.focus || answer.nodes[0]?.id;
+    const [was, is] = id ? [anchorIn(before, id), anchorIn(after, id)] : [];
+    return was && is ? { x: is.x - was.x, y: is.y - was.y } : { x: 0, y: 0 };
   };
-  // A box that is folded again stands where it stood before it was opened.
-  const homes = new Map();
-  const shiftFrom = (opened, answer) => {
-    const before = opened && graph.getElementById(opened);
-    const home = before && before.nonempty() ? { ...before.position() } : opened && homes.get(opened);
-    if (!home) return { x: 0, y: 0 };
-    homes.set(opened, home);
-    const anchor = answer.nodes.find((node) => node.id === opened) || answer.nodes.find((node) => graph.getElementById(node.id).empty());
-    return anchor ? { x: home.x - anchor.x, y: home.y - anchor.y } : { x: 0, y: 0 };
-  };
-  const CHANGING = ["name", "state", "sign", "label", "more"];
+  const CHANGING = ["kind", "name", "state", "sign", "label", "more", "width", "height"];
   const OUT_OF_DATE = new Set(["stale", "missing", "outdated"]);
   const classesOf = (edge, signs, many) => {
     const stale = OUT_OF_DATE.has(signs.get(edge.source)) || OUT_OF_DATE.has(signs.get(edge.target)) ? " stale" : "";
     if (many) return `many${stale}`;
     return (edge.kinds === "r" ? "reads" : edge.kinds.includes("l") ? "links" : "") + stale;
   };
-  const draw = (answer, opened) => {
-    const wanted = new Set(answer.nodes.map((node) => node.id));
+  const draw = async (answer, opened) => {
+    const wanted = new Map(answer.nodes.map((node) => [node.id, node]));
     const signs = new Map(answer.nodes.map((node) => [node.id, node.sign]));
-    const shift = shiftFrom(opened, answer);
+    const shift = shiftOf(opened, answer);
     const many = answer.edges.length > MANY;
+    const moving = [];
     graph.batch(() => {
       graph.nodes().filter((node) => !wanted.has(node.id())).remove();
-      taken.clear();
-      graph.nodes().forEach((node) => take(node.position()));
-      const isFirst = graph.nodes().empty();
       const added = [];
       for (const node of answer.nodes) {
         const there = graph.getElementById(node.id);
-        const data = { ...node, label: label(node) };
+        const { x, y, ...data } = { ...node, label: label(node) };
         if (there.nonempty()) {
           if (CHANGING.some((name) => there.data(name) !== data[name])) there.data(data);
+          const at = { x: there.position("x") + shift.x, y: there.position("y") + shift.y };
+          there.position(at);
+          if (at.x !== x || at.y !== y) moving.push([there, { x, y }]);
         } else {
-          const spot = isFirst ? { x: node.x, y: node.y } : free(node.x + shift.x, node.y + shift.y);
-          added.push({ group: "nodes", data, position: spot, classes: node.id === answer.focus ? "focus" : "" });
+          added.push({ group: "nodes", data, position: { x, y }, classes: node.id === answer.focus ? "focus" : "" });
         }
       }
       const kept = new Set();
@@ -106,45 +99,87 @@
         const id = `${edge.source} ${edge.target}`;
         const there = graph.getElementById(id);
         const classes = classesOf(edge, signs, many);
+        const way = bends(wanted.get(edge.source), wanted.get(edge.target), edge.points);
         kept.add(id);
-        if (there.nonempty()) there.classes(classes);
-        else added.push({ group: "edges", data: { id, source: edge.source, target: edge.target }, classes });
+        if (there.nonempty()) there.data(way).classes(classes);
+        else added.push({ group: "edges", data: { id, source: edge.source, target: edge.target, ...way }, classes });
       }
       graph.edges().filter((edge) => !kept.has(edge.id())).remove();
       graph.add(added);
     });
-    const size = answer.nodes.length;
+    if (shift.x || shift.y) graph.panBy({ x: -shift.x * graph.zoom(), y: -shift.y * graph.zoom() });
+    const size = wanted.size - answer.frames.length;
     words.textContent = size > 1 ? "" : size ? "Nothing deployed makes this asset, reads it or runs on it." : "No flow is deployed yet.";
     words.classList.add("below");
     note.textContent = answer.truncated ? `Only the nearest ${size} are shown.` : "";
+    if (still || moving.length > MOVING) graph.batch(() => moving.forEach(([node, to]) => node.position(to)));
+    else await Promise.all(moving.map(([node, position]) => node.animation({ position }, { duration: 200 }).play().promise()));
     place.dataset.nodes = String(size);
   };
 
   // Cytoscape would measure every label to find the extent; the boxes are all of one size.
-  const viewOf = (spots, middle) => {
-    const [left, right] = [Math.min(...spots.map((spot) => spot.x)), Math.max(...spots.map((spot) => spot.x))];
-    const [top, bottom] = [Math.min(...spots.map((spot) => spot.y)), Math.max(...spots.map((spot) => spot.y))];
-    const width = right - left + WIDTH + 48;
-    const height = bottom - top + HEIGHT + 48;
-    const whole = Math.max(0.03, Math.min(1.1, place.clientWidth / width, place.clientHeight / height));
-    // Of a large neighbourhood only the middle is shown, so that it can be read.
-    const zoom = middle && whole < LEGIBLE ? CLOSE : whole;
+  const viewOf = (spots, middle, least) => {
+    const left = Math.min(...spots.map((spot) => spot.x - spot.width / 2)) - BESIDE;
+    const right = Math.max(...spots.map((spot) => spot.x + spot.width / 2)) + BESIDE;
+    const top = Math.min(...spots.map((spot) => spot.y - spot.height / 2)) - 24;
+    const bottom = Math.max(...spots.map((spot) => spot.y + spot.height / 2)) + 24;
+    const whole = Math.min(1.1, place.clientWidth / (right - left), place.clientHeight / (bottom - top));
+    const zoom = Math.max(least, whole);
     // As much as fits is shown of the side to which the graph goes on; beyond its ends is nothing to see.
     const within = (wanted, first, last, room) => {
       const half = room / zoom / 2;
       if (last - first <= 2 * half) return (first + last) / 2;
       return Math.min(Math.max(wanted, first + half), last - half);
     };
+    // What one came for stands at the left, behind what leads to it directly.
     const centre = {
-      x: within(middle ? middle.x : 0, left - WIDTH / 2 - 24, right + WIDTH / 2 + 24, place.clientWidth),
-      y: within(middle ? middle.y : 0, top - HEIGHT / 2 - 24, bottom + HEIGHT / 2 + 24, place.clientHeight),
+      x: within(middle ? middle.x - 2 * WIDTH + place.clientWidth / zoom / 2 : left, left, right, place.clientWidth),
+      y: within(middle ? middle.y : top, top, bottom, place.clientHeight),
     };
     return { zoom, pan: { x: place.clientWidth / 2 - zoom * centre.x, y: place.clientHeight / 2 - zoom * centre.y } };
   };
   const fitAll = () => {
-    const spots = graph.nodes().map((node) => node.position());
-    if (spots.length) graph.viewport(viewOf(spots));
+    const spots = graph.nodes().map((node) => ({ ...node.data(), ...node.position() }));
+    if (spots.length) graph.viewport(viewOf(spots, null, 0.03));
   };
+
+  // Where the window is in the whole. Pressing it moves the window there.
+  const map = document.getElementById("graph-map");
+  let mapped = null;
+  const drawMap = () => {
+    const seen = graph.extent();
+    const nodes = graph.nodes().map((node) => ({ ...node.data(), ...node.position() }));
+    const left = Math.min(seen.x1, ...nodes.map((node) => node.x - node.width / 2));
+    const top = Math.min(seen.y1, ...nodes.map((node) => node.y - node.height / 2));
+    const right = Math.max(seen.x2, ...nodes.map((node) => node.x + node.width / 2));
+    const bottom = Math.max(seen.y2, ...nodes.map((node) => node.y + node.height / 2));
+    map.hidden = right - left <= 1.01 * seen.w && bottom - top <= 1.01 * seen.h;
+    if (map.hidden) return;
+    const scale = Math.min(map.width / (right - left), map.height / (bottom - top));
+    mapped = { scale, left: left - (map.width / scale - (right - left)) / 2, top: top - (map.height / scale - (bottom - top)) / 2 };
+    const pen = map.getContext("2d");
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, map.width, map.height);
+    pen.setTransform(scale, 0, 0, scale, -mapped.left * scale, -mapped.top * scale);
+    const look = getComputedStyle(map);
+    pen.fillStyle = look.color;
+    pen.strokeStyle = look.getPropertyValue("--accent");
+    for (const node of nodes) if (node.kind !== "frame") pen.fillRect(node.x - node.width / 2, node.y - node.height / 2, node.width, node.height);
+    pen.lineWidth = 2 / scale;
+    pen.strokeRect(seen.x1, seen.y1, seen.w, seen.h);
+  };
+  let mapWaits = 0;
+  const mapLater = () => {
+    mapWaits ||= setTimeout(() => {
+      mapWaits = 0;
+      drawMap();
+    }, 50);
+  };
+  map.addEventListener("click", ({ offsetX, offsetY }) => {
+    const at = { x: mapped.left + offsetX / mapped.scale, y: mapped.top + offsetY / mapped.scale };
+    graph.pan({ x: place.clientWidth / 2 - graph.zoom() * at.x, y: place.clientHeight / 2 - graph.zoom() * at.y });
+  });
+  graph.on("viewport resize add remove position", mapLater);
 
   // A large graph is sketched at once, without labels. Then Cytoscape builds its own picture of it, which takes longer.
   const sketch = (answer, view) => {
@@ -167,7 +202,7 @@
     }
     pen.stroke();
     pen.beginPath();
-    for (const node of answer.nodes) pen.rect(node.x - WIDTH / 2, node.y - HEIGHT / 2, WIDTH, HEIGHT);
+    for (const node of answer.nodes) pen.rect(node.x - node.width / 2, node.y - node.height / 2, node.width, node.height);
     pen.fill();
     pen.stroke();
     performance.mark("graph-sketch");
@@ -179,12 +214,12 @@
       // The graph page has the answer in itself.
       const answer = answerIn(inside ? document : await pageAt(address));
       if (answer.nodes.length) {
-        const view = viewOf(answer.nodes, answer.nodes.find((node) => node.id === answer.focus));
+        const view = viewOf(answer.nodes, answer.nodes.find((node) => node.id === answer.focus), LEGIBLE);
         words.textContent = "";
         if (answer.nodes.length > MANY) await sketch(answer, view);
         graph.viewport(view);
       }
-      draw(answer, null);
+      await draw(answer, null);
     } catch {
       words.textContent = "The graph cannot be loaded now.";
     }
@@ -201,12 +236,19 @@
       Idiomorph.morph(list, page.getElementById("graph-list").innerHTML, { morphStyle: "innerHTML" });
       if (push) history.pushState(null, "", next);
     }
-    draw(answerIn(page), opened);
+    await draw(answerIn(page), opened);
   };
   const open = (id) => {
     const next = new URL(address);
     next.searchParams.append("opened", id);
     show(next, id, true).catch(() => list && window.location.assign(next));
+  };
+  const fold = (id) => {
+    const next = new URL(address);
+    const opened = next.searchParams.getAll("opened").filter((each) => each !== id);
+    next.searchParams.delete("opened");
+    for (const each of opened) next.searchParams.append("opened", each);
+    if (next.href !== address.href) show(next, id, true).catch(() => window.location.assign(next));
   };
   list?.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-draws]");
@@ -216,7 +258,7 @@
   });
   if (list) window.addEventListener("popstate", () => show(new URL(location.href), null, false).catch(() => location.reload()));
 
-  // States and ages are kept up to date. Nodes stay where they are.
+  // States and ages are kept up to date. What changed meanwhile moves to its place.
   let waits = 0;
   let again = false;
   const refresh = () => {
@@ -244,6 +286,10 @@
   };
   graph.on("tap", "node", ({ target, position, originalEvent }) => {
     const kind = target.data("kind");
+    if (kind === "frame") {
+      if (list && position.y < target.position("y") - target.height() / 2 + TITLE) fold(target.id());
+      return;
+    }
     const isOnPlus = target.data("more") && position.x > target.position("x") + WIDTH / 2 - RIGHT;
     if (kind === "group" || kind === "more" || isOnPlus) {
       open(target.id());
@@ -257,7 +303,7 @@
     graph.elements(".path").removeClass("path");
     if (node.nonempty()) node.union(node.predecessors()).union(node.successors()).addClass("path");
   });
-  graph.on("mouseover", "node", ({ target }) => {
+  graph.on("mouseover", "node[kind != 'frame']", ({ target }) => {
     place.title = visible(target.data("value"));
     place.classList.add("pointing");
     showPath(target);
