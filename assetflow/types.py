@@ -15,7 +15,7 @@ from assetflow.authoring.tasks import AssetTask
 from assetflow.core.explain.plan import PlannedConsumer, PlannedTarget
 from assetflow.core.explain.status import Status, StatusCause
 from assetflow.core.values.events import SourceFlowRun, SourceTaskRun
-from assetflow.spark.publish import Published
+from assetflow.spark.writes import Published
 
 __all__ = [
     "AssetDefinition",

@@ -397,7 +397,7 @@ def _token(outlet: object) -> Token:
 
 
 def _checked(checks: Sequence[object], uri: str) -> tuple[Check, ...]:
-    from assetflow.spark.publish import asset_path
+    from assetflow.spark.writes import asset_path
 
     names: set[str] = set()
     is_staged = asset_path(Asset(uri)) is not None

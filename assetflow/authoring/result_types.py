@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from assetflow.core.values.assets import Asset
     from assetflow.core.values.freshness_policy import FreshnessPolicy
     from assetflow.core.values.schedules import WhilePaused
-    from assetflow.spark.publish import Published
+    from assetflow.spark.writes import Published
 
 
 P = ParamSpec("P")

@@ -7,136 +7,33 @@ Spark writes straight to the place: the write is recorded and its rows are count
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Literal
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from prefect.context import FlowRunContext, TaskRunContext
 
-from assetflow.authoring.checks import Check
 from assetflow.authoring.recording import TaskRecording, current_recording, is_outlet_of_a_running_task
 from assetflow.authoring.triggering import partition_key as key_of_run
 from assetflow.core.partitions import check_key
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.checks import CheckResult
-from assetflow.core.values.events import SCHEMA
 from assetflow.core.values.versions import check_data_version
-from assetflow.crash_points import reach
-from assetflow.errors import AssetflowError, InvalidCheck, PublishFailed
-from assetflow.spark.checking import Results, check_data, failure_of
-from assetflow.spark.data_files import (
-    TABLE,
-    AttemptId,
-    carry_over,
-    current_attempt,
-    data_files,
-    folder_version,
-    mark_files,
-    measure_folder,
-    observe_rows,
-    parquet_rows,
-    table_version,
-)
-from assetflow.spark.layout import DatasetLayout, Staging, flushed_meanwhile, schema_of, sync_tree
-from assetflow.spark.partitioned import (
-    KEY_COLUMN,
-    PartitionedLayout,
-    check_columns,
-    directory_of,
-    folders_by_key,
-    refuse_partitions,
-    rows_by_key,
-    with_key,
-)
-from assetflow.spark.schemas import SchemaStore, united, with_all_columns
+from assetflow.errors import InvalidCheck, PublishFailed
+from assetflow.spark.data_files import AttemptId, current_attempt, data_files
+from assetflow.spark.gate import check_staged
+from assetflow.spark.layout import DatasetLayout
+from assetflow.spark.partitioned import PartitionedLayout, check_columns, refuse_partitions
 from assetflow.spark.session import get_session
-from assetflow.spark.watch import reason_of
+from assetflow.spark.staging import stage, write_directly
+from assetflow.spark.swapping import add_schema, commit, commit_partitions
+from assetflow.spark.writes import Mode, Published, Write, asset_path, clear_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-Mode = Literal["overwrite", "append"]
-Metrics = dict[str, int | float]
-# Formats whose datasets are plain directories of files; formats with a log of their own protect themselves.
-_FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
-
-# Hadoop has a checksum for every 512 bytes, and because of that Spark's files reach the kernel in pieces of 4 KB. With
-# larger ones a write takes 5 % less CPU time, and is flushed and removed in half the time. The file system that a
-# session keeps at hand has its setting already; what was set there in another way does not count for these writes.
-_LARGE_WRITES = {"file.bytes-per-checksum": "65536", "fs.file.impl.disable.cache": "true"}
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The result of `publish` or of a `spark_task`; small, and safe to return from a task.
-
-    >>> from assetflow import Asset, flow, spark_task
-    >>> @spark_task(outlets=[Asset("file:///lake/orders")])
-    ... def load(spark):
-    ...     return spark.range(3)
-    >>> @flow
-    ... def produce() -> int:
-    ...     return load().metrics["rows"]
-
-    Attributes:
-        asset: the asset.
-        path: where readers find the data: the local path, or the URI.
-        metrics: `rows` and `seconds` of this write, and on a local path also `bytes`, `files` and `schema`, a number
-            that changes with the columns and types.
-        partitions: the metrics of each partition key that was written; empty for a dataset without partitions.
-        data_versions: the data version of each partition key, under `None` that of a dataset without partitions; empty
-            if `publish` was asked for none.
-        checks: what the checks found in each partition, under `None` in a dataset without partitions.
-    """
-
-    asset: Asset
-    path: str
-    metrics: Metrics = field(hash=False)
-    partitions: Mapping[str, Metrics] = field(default_factory=dict[str, Metrics], hash=False)
-    data_versions: Mapping[str | None, str] = field(default_factory=dict["str | None", str], hash=False)
-    checks: Results = field(default_factory=dict["str | None", "Sequence[CheckResult]"], hash=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """The arguments of one call of `publish`, which explains them."""
-
-    df: DataFrame
-    asset: Asset
-    mode: Mode = "overwrite"
-    format: str = "parquet"
-    partition_by: Sequence[str] = ()
-    options: Mapping[str, str] = field(default_factory=dict[str, str])
-    partition_key: str | None = None
-    partition_column: str | None = None
-    data_version: str | None = None
-    checks: Sequence[Check] = ()
-    keep_failed: Path | None = None
-
-    @property
-    def is_staged(self) -> bool:
-        """True if the data is written beside the dataset, and becomes visible as a whole."""
-        return asset_path(self.asset) is not None and self.format in _FILE_FORMATS
-
-    @property
-    def is_keyed(self) -> bool:
-        """True if it writes partitions instead of the whole dataset."""
-        return self.partition_key is not None or self.partition_column is not None
-
-
-def asset_path(asset: Asset) -> Path | None:
-    """Return the local path of a `file:` URI (percent-decoded) or an absolute path, or `None` for other assets."""
-    parts = urlsplit(asset.uri)
-    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
-        return Path(unquote(parts.path))
-    if asset.uri.startswith("/") and not asset.uri.startswith("//"):
-        return Path(asset.uri)
-    return None
 
 
 def publish(
@@ -343,7 +240,7 @@ def _check(write: Write) -> None:
             where=write.asset.uri,
             fix="Give it a URI such as file:///lake/orders, or write the data yourself and return None",
         )
-    with _clear_errors(write):
+    with clear_errors(write):
         if write.is_keyed:
             check_columns(write.df.columns, write.partition_key, write.partition_column)
         elif path is not None:
@@ -358,220 +255,22 @@ def _written(write: Write, attempt: AttemptId) -> Generator[Callable[[], Publish
     path = asset_path(write.asset)
     started = monotonic()
     if path is None or not write.is_staged:
-        yield _write_directly(write, path, started)
+        yield write_directly(write, path, started)
         return
     layout = DatasetLayout(path)
     with ExitStack() as stack:
-        with _clear_errors(write):
+        with clear_errors(write):
             if write.is_keyed:
                 PartitionedLayout(path).check()
             if write.partition_key is not None:
                 layout = PartitionedLayout(path).of(write.partition_key)
             if write.mode == "append" and write.partition_column is None:
                 # Refuse it before anything is written, or another dataset becomes visible.
-                _add_schema(write, path, layout.current())
+                add_schema(write, path, layout.current())
             staging = stack.enter_context(layout.stage(attempt.task_run, attempt.number))
-            rows = _stage(write, staging, attempt)
-            checks = _check_staged(write, staging, attempt)
+            rows = stage(write, staging, attempt)
+            checks = check_staged(write, staging, attempt)
         if write.partition_column is not None:
-            yield lambda: replace(_commit_partitions(write, path, staging, attempt, started), checks=checks)
+            yield lambda: replace(commit_partitions(write, path, staging, attempt, started), checks=checks)
         else:
-            yield lambda: replace(_commit(write, path, layout, staging, attempt, rows, started), checks=checks)
-
-
-def _write_directly(write: Write, path: Path | None, started: float) -> Callable[[], Published]:
-    with _clear_errors(write):
-        target = write.asset.uri if path is None else f"file:{path}"
-        observed, rows = observe_rows(write.df)
-        _save(write, observed, target, write.mode, key_in_data=write.is_keyed)
-        versions = _versions_written(write, target)
-        checks = _check_written(write, target)
-    metrics: Metrics = {"rows": rows(), "seconds": round(monotonic() - started, 3)}
-    keys = {} if write.partition_key is None else {write.partition_key: metrics}
-    return lambda: Published(write.asset, str(path or write.asset.uri), metrics, keys, versions, checks)
-
-
-def _versions_written(write: Write, target: str) -> dict[str | None, str]:
-    """Return the data version of what Spark wrote straight to a place, by partition key; empty if nobody asked."""
-    if write.data_version is None:
-        return {}
-    version = write.data_version
-    if version == TABLE:
-        folder = "" if write.partition_key is None else directory_of(write.partition_key)
-        version = table_version(write.df.sparkSession, target, write.format, folder)
-    return {write.partition_key: version}
-
-
-def _stage(write: Write, staging: Staging, attempt: AttemptId) -> int:
-    # Counting rows during the write slows it down; the footers of Parquet files have the number.
-    frame, rows = (write.df, None) if write.format == "parquet" else observe_rows(write.df)
-    large = replace(write, options={**_LARGE_WRITES, **write.options})
-    with flushed_meanwhile(staging.folder):
-        _save(large, frame, f"file:{staging.data}", "error", key_in_data=write.partition_column is not None)
-    if not staging.data.is_dir():
-        raise PublishFailed(
-            f"Spark wrote {staging.data} on another machine, where this process cannot see it",
-            where=write.asset.uri,
-            fix="Use a path that Spark and the flow share, or a URI such as s3a://bucket/key",
-        )
-    mark_files(staging.data, attempt)
-    sync_tree(staging.data)
-    return parquet_rows(write.df.sparkSession, staging.data) if rows is None else rows()
-
-
-def _check_staged(write: Write, staging: Staging, attempt: AttemptId) -> Results:
-    """Make the checks of data that nobody sees yet.
-
-    Raises:
-        CheckFailed: the data has not passed.
-    """
-    if not write.checks:
-        return {}
-    by_column = write.partition_column is not None
-    columns = with_key(write.df, None, write.partition_column).schema if by_column else write.df.schema
-    reader = write.df.sparkSession.read.format(write.format).options(**write.options)
-    data = reader.schema(columns).load(f"file:{staging.data}")
-    folders: list[tuple[str | None, Path]] = [*folders_by_key(staging.data).items()] if by_column else []
-    has_footers = write.format == "parquet"
-    parts = {key: folder if has_footers else None for key, folder in folders or [(None, staging.data)]}
-    found = check_data(write.checks, data, parts)
-    found = found if by_column else {write.partition_key: found[None]}
-    fix = "Mend the data or the check, and run the task again"
-    kept = write.keep_failed and write.keep_failed / f"{attempt.task_run}-{attempt.number}"
-    consequence = "nothing of the new data is visible, and the old data stays"
-    failed = failure_of(found, consequence, f"{fix}. The new data is in {kept}" if kept else fix)
-    if failed is not None:
-        if kept is not None:
-            kept.parent.mkdir(parents=True, exist_ok=True)
-            shutil.move(staging.data, kept)
-        raise failed
-    return found
-
-
-def _check_written(write: Write, target: str) -> Results:
-    """Make the checks of data that everybody sees.
-
-    Raises:
-        CheckFailed: a check could not be made.
-    """
-    if not write.checks:
-        return {}
-    data = write.df.sparkSession.read.format(write.format).load(target)
-    if write.partition_key is not None:
-        data = data.where(data[KEY_COLUMN] == write.partition_key)
-    found = {write.partition_key: check_data(write.checks, data, {None: None})[None]}
-    failed = failure_of(found, "the new data is written, and no update is recorded", "Mend the check, and run it again")
-    if failed is not None:
-        raise failed
-    return found
-
-
-def _save(write: Write, frame: DataFrame, target: str, mode: str, *, key_in_data: bool) -> None:
-    columns = tuple(write.partition_by)
-    if key_in_data:
-        frame, columns = with_key(frame, write.partition_key, write.partition_column), (KEY_COLUMN, *columns)
-    writer = frame.write.format(write.format).mode(mode).options(**write.options)
-    if columns:
-        writer = writer.partitionBy(*columns)
-    if key_in_data:
-        # Replace only the partitions that are written, whatever the session's setting is.
-        writer = writer.option("partitionOverwriteMode", "dynamic")
-    writer.save(target)
-
-
-def _commit(
-    write: Write, path: Path, layout: DatasetLayout, staging: Staging, attempt: AttemptId, rows: int, started: float
-) -> Published:
-    size = measure_folder(staging.data)
-    with _clear_errors(write):
-        version = _swap(write, path, layout, staging, attempt)
-        if write.partition_key is not None:
-            PartitionedLayout(path).show()
-    measured: Metrics = {"rows": rows, "bytes": size.bytes, "files": size.files, **_schema_of(version)}
-    metrics = measured | {"seconds": round(monotonic() - started, 3)}
-    keys = {} if write.partition_key is None else {write.partition_key: metrics}
-    return Published(write.asset, str(path), metrics, keys, _versions(write, write.partition_key, version))
-
-
-def _commit_partitions(write: Write, path: Path, staging: Staging, attempt: AttemptId, started: float) -> Published:
-    """Make each partition of the staged data visible, one after the other."""
-    layout = PartitionedLayout(path)
-    keys: dict[str, Metrics] = {}
-    versions: dict[str | None, str] = {}
-    with _clear_errors(write):
-        rows = rows_by_key(write.df, staging.data, write.format, write.options, write.partition_column)
-        for key, folder in folders_by_key(staging.data).items():
-            size = measure_folder(folder)
-            partition = layout.of(key)
-            with partition.stage(attempt.task_run, attempt.number) as own:
-                folder.rename(own.data)
-                version = _swap(write, path, partition, own, attempt)
-            versions |= _versions(write, key, version)
-            measured: Metrics = {"rows": rows.get(key, 0), "bytes": size.bytes, "files": size.files}
-            keys[key] = {**measured, **_schema_of(version)}
-        # Without rows too, readers find the dataset and its columns.
-        _add_schema(write, path)
-        layout.show()
-    totals: Metrics = {name: sum(each[name] for each in keys.values()) for name in ("rows", "bytes", "files")}
-    return Published(write.asset, str(path), totals | {"seconds": round(monotonic() - started, 3)}, keys, versions)
-
-
-def _swap(write: Write, path: Path, layout: DatasetLayout, staging: Staging, attempt: AttemptId) -> Path:
-    """Make staged data visible, and return its version."""
-    with layout.lock():
-        if not write.is_keyed:
-            # Another run may have published the first partition since this one began.
-            refuse_partitions(layout.path)
-        current = layout.current() if write.mode == "append" else None
-        if current is not None:
-            carry_over(current, staging.data, attempt)
-            sync_tree(staging.data)
-        schema = _add_schema(write, path, current)
-        reach("between-staging-and-swap")
-        return layout.commit(staging, schema)
-
-
-def _versions(write: Write, key: str | None, version: Path) -> dict[str | None, str]:
-    """Return the data version by its key; empty if nobody asked for one."""
-    said = folder_version(version) if write.data_version == TABLE else write.data_version
-    return {} if said is None else {key: said}
-
-
-def _schema_of(version: Path) -> Metrics:
-    """Return the schema's id as a metric."""
-    return {SCHEMA: int(schema_of(version), 16)}
-
-
-def _add_schema(write: Write, path: Path, appended_to: Path | None = None) -> str:
-    """Store the schema of the new version, and return its id.
-
-    Raises:
-        PublishFailed: no schema holds the data that is appended and the data that it is appended to.
-    """
-    from pyspark.sql.types import StructType
-
-    store = SchemaStore(path)
-    columns = [each for each in write.df.schema.fields if not write.is_keyed or each.name.lower() != KEY_COLUMN]
-    schemas = {"the new data": StructType(columns)}
-    if appended_to is not None:
-        reader = write.df.sparkSession.read.format(write.format)
-        known = schema_of(appended_to)
-        old = store.get(known) if known else with_all_columns(reader, write.options).load(f"file:{appended_to}").schema
-        schemas = {"the data that is there": old, **schemas}
-    return store.add(united(schemas, PublishFailed, write.format))
-
-
-@contextmanager
-def _clear_errors(write: Write) -> Generator[None]:
-    try:
-        yield
-    except AssetflowError as error:
-        raise error if error.where else error.at(write.asset.uri) from error
-    except Exception as error:
-        protected = write.is_staged
-        kept = "the old data is whole" if protected else "the data is as Spark left it"
-        raise PublishFailed(
-            f"could not be published ({kept}): {reason_of(error)}",
-            where=write.asset.uri,
-            fix="Read the cause; a retry is safe" if protected else "Read the cause",
-        ) from error
+            yield lambda: replace(commit(write, path, layout, staging, attempt, rows, started), checks=checks)

@@ -12,10 +12,10 @@ from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError, InvalidCall, ReadFailed, UnknownAsset
 from assetflow.spark.layout import DatasetLayout, schema_of
 from assetflow.spark.partitioned import KEY_COLUMN, VERSION_COLUMN, PartitionedLayout, with_text_keys
-from assetflow.spark.publish import asset_path
 from assetflow.spark.schemas import SchemaStore, united, with_all_columns
 from assetflow.spark.session import get_session
 from assetflow.spark.watch import reason_of
+from assetflow.spark.writes import asset_path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader, SparkSession

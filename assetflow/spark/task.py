@@ -19,9 +19,10 @@ from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.tasks import task
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
-from assetflow.spark.publish import Write, publish_together
+from assetflow.spark.publish import publish_together
 from assetflow.spark.session import SparkProfile, get_session
 from assetflow.spark.watch import current_tag, run_tagged, tagged, watched
+from assetflow.spark.writes import Write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

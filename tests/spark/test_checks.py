@@ -15,8 +15,9 @@ from assetflow.authoring.recording import TaskRecording
 from assetflow.checks import Check, at_least, bounds, check, no_nulls, schema, unique, values
 from assetflow.core.values.assets import Asset
 from assetflow.errors import CheckFailed, InvalidCheck, PublishFailed
-from assetflow.spark.publish import Write, asset_path, publish, publish_together, staged
+from assetflow.spark.publish import publish, publish_together, staged
 from assetflow.spark.reading import read
+from assetflow.spark.writes import Write, asset_path
 
 pytestmark = pytest.mark.spark
 

@@ -25,8 +25,9 @@ from assetflow.partitions import StartOfDayMapper
 from assetflow.spark import publish as publish_module
 from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.partitioned import PartitionedLayout, directory_of, key_of
-from assetflow.spark.publish import asset_path, publish
+from assetflow.spark.publish import publish
 from assetflow.spark.reading import read
+from assetflow.spark.writes import asset_path
 from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.spark]

@@ -23,8 +23,9 @@ from assetflow.errors import InvalidEvent, PublishFailed, UnknownAsset
 from assetflow.spark.data_files import table_version
 from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.partitioned import directory_of
-from assetflow.spark.publish import Write, asset_path, publish, publish_together
+from assetflow.spark.publish import publish, publish_together
 from assetflow.spark.reading import read
+from assetflow.spark.writes import Write, asset_path
 from tests.environment.waiting import until
 
 pytestmark = pytest.mark.spark

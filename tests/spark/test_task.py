@@ -18,10 +18,11 @@ from assetflow.authoring.metadata import Metadata
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
-from assetflow.spark.publish import Published, asset_path, publish
+from assetflow.spark.publish import publish
 from assetflow.spark.reading import read
 from assetflow.spark.task import spark_task
 from assetflow.spark.watch import job_tag
+from assetflow.spark.writes import Published, asset_path
 
 pytestmark = [pytest.mark.spark, pytest.mark.prefect, pytest.mark.usefixtures("spark", "prefect_here")]
 

@@ -1,0 +1,109 @@
+"""What `publish` is asked to write, and what it tells afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+from urllib.parse import unquote, urlsplit
+
+from assetflow.authoring.checks import Check
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.checks import CheckResult
+from assetflow.errors import AssetflowError, PublishFailed
+from assetflow.spark.checking import Results
+from assetflow.spark.watch import reason_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Mode = Literal["overwrite", "append"]
+Metrics = dict[str, int | float]
+# Formats whose datasets are plain directories of files; formats with a log of their own protect themselves.
+_FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """The result of `publish` or of a `spark_task`; small, and safe to return from a task.
+
+    >>> from assetflow import Asset, flow, spark_task
+    >>> @spark_task(outlets=[Asset("file:///lake/orders")])
+    ... def load(spark):
+    ...     return spark.range(3)
+    >>> @flow
+    ... def produce() -> int:
+    ...     return load().metrics["rows"]
+
+    Attributes:
+        asset: the asset.
+        path: where readers find the data: the local path, or the URI.
+        metrics: `rows` and `seconds` of this write, and on a local path also `bytes`, `files` and `schema`, a number
+            that changes with the columns and types.
+        partitions: the metrics of each partition key that was written; empty for a dataset without partitions.
+        data_versions: the data version of each partition key, under `None` that of a dataset without partitions; empty
+            if `publish` was asked for none.
+        checks: what the checks found in each partition, under `None` in a dataset without partitions.
+    """
+
+    asset: Asset
+    path: str
+    metrics: Metrics = field(hash=False)
+    partitions: Mapping[str, Metrics] = field(default_factory=dict[str, Metrics], hash=False)
+    data_versions: Mapping[str | None, str] = field(default_factory=dict["str | None", str], hash=False)
+    checks: Results = field(default_factory=dict["str | None", "Sequence[CheckResult]"], hash=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """The arguments of one call of `publish`, which explains them."""
+
+    df: DataFrame
+    asset: Asset
+    mode: Mode = "overwrite"
+    format: str = "parquet"
+    partition_by: Sequence[str] = ()
+    options: Mapping[str, str] = field(default_factory=dict[str, str])
+    partition_key: str | None = None
+    partition_column: str | None = None
+    data_version: str | None = None
+    checks: Sequence[Check] = ()
+    keep_failed: Path | None = None
+
+    @property
+    def is_staged(self) -> bool:
+        """True if the data is written beside the dataset, and becomes visible as a whole."""
+        return asset_path(self.asset) is not None and self.format in _FILE_FORMATS
+
+    @property
+    def is_keyed(self) -> bool:
+        """True if it writes partitions instead of the whole dataset."""
+        return self.partition_key is not None or self.partition_column is not None
+
+
+def asset_path(asset: Asset) -> Path | None:
+    """Return the local path of a `file:` URI (percent-decoded) or an absolute path, or `None` for other assets."""
+    parts = urlsplit(asset.uri)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost"):
+        return Path(unquote(parts.path))
+    if asset.uri.startswith("/") and not asset.uri.startswith("//"):
+        return Path(asset.uri)
+    return None
+
+
+@contextmanager
+def clear_errors(write: Write) -> Generator[None]:
+    try:
+        yield
+    except AssetflowError as error:
+        raise error if error.where else error.at(write.asset.uri) from error
+    except Exception as error:
+        protected = write.is_staged
+        kept = "the old data is whole" if protected else "the data is as Spark left it"
+        raise PublishFailed(
+            f"could not be published ({kept}): {reason_of(error)}",
+            where=write.asset.uri,
+            fix="Read the cause; a retry is safe" if protected else "Read the cause",
+        ) from error
