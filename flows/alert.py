@@ -1,4 +1,4 @@
-"""A plain Prefect flow that runs when a run failed, and when data is too old or fresh again: see prefect.yaml."""
+"""A plain Prefect flow that runs when a run or a check failed, or when data is too old or fresh again: prefect.yaml."""
 
 from prefect import flow
 

@@ -234,6 +234,16 @@ class Attempt:
             deliver(recording)
         return self.result
 
+    def fail(self) -> None:
+        """Record what the checks of the attempt have held back. If that fails, the error of the task stays."""
+        recording = self._recording.fail()
+        if not (self._in_run and recording.told and _emits()):
+            return
+        try:
+            deliver(recording)
+        except AssetflowError as error:
+            run_logger().warning("That a check has failed could not be recorded. %s", error)
+
     def _warn_of_unknown_names(self) -> None:
         for name in self._recording.outcome.unknown_names():
             run_logger().warning(
@@ -273,8 +283,12 @@ class _Start:
             except Skip as skip:
                 attempt.result = Completed(name="Skipped", message=skip.reason or None)
             except AssetflowError as error:
+                attempt.fail()
                 # Replace the error by one that names the task; chaining would show the same error twice.
                 raise error.at(self._where).with_traceback(error.__traceback__) from error.__cause__
+            except Exception:
+                attempt.fail()
+                raise
 
     def _recording(self, task_run: str, number: int, *, in_run: bool) -> TaskRecording:
         outlets, checks = self._declaration.outlets, self._declaration.checks

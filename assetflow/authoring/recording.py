@@ -15,7 +15,7 @@ from assetflow.authoring.origin import current_origin, is_deployed, run_logger, 
 from assetflow.authoring.triggering import partition_key
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
 from assetflow.core.values.checks import CheckResult
-from assetflow.core.values.events import SCHEMA, AssetEvent, Pin, Recording, fit_metrics, recording_id
+from assetflow.core.values.events import SCHEMA, AssetEvent, Pin, Recording, event_id, fit_metrics, recording_id
 from assetflow.core.values.outcome import ResolveName, TaskOutcome, Update
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, CheckFailed, InvalidFlow, OutletError, RecordingFailed
@@ -68,6 +68,7 @@ class TaskRecording:
         own = {each.token for each in self.outlets if not isinstance(each, AssetAlias)}
         self._checks = {token.value: of for token, of in checks.of.items() if token in own}
         self._results: dict[tuple[str, str | None], Sequence[CheckResult]] = {}
+        self._held_back: dict[tuple[Asset, str | None], Sequence[CheckResult]] = {}
         self._metrics: dict[tuple[str, str | None], dict[str, int | float]] = {}
 
     def measure(self, asset: Asset, metrics: Mapping[str, int | float], *, partition_key: str | None = None) -> None:
@@ -103,6 +104,11 @@ class TaskRecording:
     def checked(self, asset: Asset, results: Sequence[CheckResult], *, partition_key: str | None = None) -> None:
         """Say what the checks found in data that was published. Contract 12.5."""
         self._results[asset.uri, partition_key] = results
+
+    def held_back(self, asset: Asset, found: Mapping[str | None, Sequence[CheckResult]]) -> None:
+        """Say what the checks found, by key, in data that one of them has held back. Contract 12.6."""
+        failing = {key: results for key, results in found.items() if any(not each.passed for each in results)}
+        self._held_back.update({(asset, key): results for key, results in failing.items()})
 
     def set_version(self, asset: Asset, version: str, *, partition_key: str | None = None) -> None:
         """Say which data version an asset has, or one of its partitions. Raises as `measure`. Contract 8.2."""
@@ -149,11 +155,34 @@ class TaskRecording:
         skipped = [each for each in self.outcome.updates(key) if not each.aliases]
         return self._told((), (*skipped, *self.outcome.unchanged(key)))
 
+    def fail(self) -> Recording:
+        """Return the recording of this attempt, which has failed: what its checks have held back. Contract 12.6."""
+        return Recording(recording_id(f"{self.task_run_id}|{self.attempt}"), held_back=self._prevented())
+
+    def _prevented(self) -> tuple[AssetEvent, ...]:
+        """Return the updates that checks have prevented, with ids of their own for each attempt."""
+        origin, now = current_origin("task"), datetime.now(UTC)
+        attempt = f"{self.task_run_id}|{self.attempt}"
+        return tuple(
+            AssetEvent(
+                id=event_id(attempt, asset.uri, key, {}),
+                asset=asset,
+                occurred=now,
+                origin=origin,
+                partition_key=key,
+                checks=tuple(results),
+            )
+            for (asset, key), results in self._held_back.items()
+        )
+
     def _told(self, updates: Sequence[Update], confirmed: Sequence[Update]) -> Recording:
         # Outside of a deployment, a task that read nothing confirms nothing.
         says = is_deployed() or bool(self.inputs)
         return Recording(
-            recording_id(self.task_run_id), self._events(updates), confirmed=self._events(confirmed if says else ())
+            recording_id(self.task_run_id),
+            self._events(updates),
+            confirmed=self._events(confirmed if says else ()),
+            held_back=self._prevented(),
         )
 
     def _events(self, updates: Sequence[Update]) -> tuple[AssetEvent, ...]:

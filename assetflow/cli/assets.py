@@ -25,6 +25,7 @@ app.command(
 )
 
 app.command("assetflow.cli.asset_facts:show_asset", name="show", help="Show one asset: its flows and latest updates.")
+app.command("assetflow.cli.asset_checks:show_checks", name="checks", help="Show what the checks of an asset found.")
 app.command("assetflow.cli.assets:hide", name="hide", help="Hide an asset that no flow declares or runs on.")
 app.command("assetflow.cli.assets:unhide", name="unhide", help="Show a hidden asset again.")
 

@@ -98,6 +98,7 @@ def prune(*, older_than: Age, dry_run: bool = False, json: AsJson = False) -> No
         "missed deadlines": done.rows.deadlines,
         "changes of freshness": done.rows.changes,
         "ends of runs": done.rows.ends,
+        "failed checks": done.rows.checks,
     }
     artifacts = {f"artifacts: {kind}": number for kind, number in done.artifacts.items()}
     if json:

@@ -17,6 +17,7 @@ NeedKind = Literal[
     "server",
     "failed",
     "crashed",
+    "failed check",
     "undeliverable",
     "missed deadline",
     "backfill failed",
@@ -27,8 +28,8 @@ NeedKind = Literal[
 ]
 # So many of a kind are looked at, the newest first.
 MOST = 100
-# A refused update is told of for a day: nothing makes it good.
-REFUSED_LATELY = timedelta(days=1)
+# A refused update is told of for a day: nothing makes it good. So is a check that nobody has mended.
+LATELY = timedelta(days=1)
 
 
 @shape
@@ -56,6 +57,7 @@ def needs_of(reader: Reader, now: datetime, servers: Mapping[str, str]) -> list[
     below, failing = reader.graph.whole().below, reader.ended_runs.failing()
     found = [
         *_failed(failing, below),
+        *_failed_checks(reader, now),
         *_undeliverable(reader, below),
         *_missed(reader, below),
         *_backfills(reader, failing),
@@ -79,6 +81,13 @@ def _failed(failing: Sequence[Failing], below: Below) -> Iterator[Need]:
         kind = "crashed" if each.last.outcome == "crashed" else "failed"
         page = run_path(each.last.flow_run_id)
         yield Need(kind, each.what, each.words, each.since, len(below(each.last.flow)), page)
+
+
+def _failed_checks(reader: Reader, now: datetime) -> Iterator[Need]:
+    for each in reader.checks.not_made_good(now - LATELY):
+        what = "held back: " if each.held_back else "warning: "
+        words = what + "; ".join(result.describe() for result in each.failed)
+        yield Need("failed check", _with_key(each.name, each.partition_key), words, each.at, 0, asset_path(each.uri))
 
 
 def _undeliverable(reader: Reader, below: Below) -> Iterator[Need]:
@@ -127,7 +136,7 @@ def _refused_updates(reader: Reader, now: datetime) -> Iterator[Need]:
     """Yield what was refused lately, by where it came from."""
     by_source: defaultdict[str, list[RefusedRecord]] = defaultdict(list)
     for each in reader.events.refused(limit=MOST):
-        if each.at > now - REFUSED_LATELY:
+        if each.at > now - LATELY:
             by_source[each.source].append(each)
     for source, found in by_source.items():
         last = found[0].reason

@@ -35,6 +35,9 @@ DEADLINE_MISSED = "assetflow.deadline.missed"
 RUN_FAILED = "assetflow.run.failed"
 """A run of a consumer or a maker failed, and no retry of its flow's follows. Contract 4.8."""
 
+CHECK_FAILED = "assetflow.check.failed"
+"""Data failed a check: it was held back, or is an update with a warning. Contract 12.6."""
+
 FRESHNESS_EVENTS = {state: f"assetflow.freshness.{state}" for state in ("warn", "fail", "pass")}
 """The data of an asset is getting old, is too old, or is fresh again; the resource id is its URI."""
 

@@ -12,6 +12,7 @@ from prefect.events.schemas.events import ResourceSpecification
 from assetflow.core.freshness.asset_freshness import StateChange, data_time_text
 from assetflow.core.json_data import fit_object
 from assetflow.core.rules.ended_runs import FailedForGood
+from assetflow.core.rules.failed_checks import FailedChecks
 from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision, MissedDeadline
@@ -20,6 +21,7 @@ from assetflow.core.wire.fields import Json
 from assetflow.core.wire.freshness import causes_to_json
 from assetflow.errors import InvalidCall
 from assetflow.prefect_io.names import (
+    CHECK_FAILED,
     DEADLINE_MISSED,
     DECISION_MADE,
     FRESHNESS_EVENTS,
@@ -211,6 +213,31 @@ def run_failed(failed: FailedForGood) -> list[Json]:
             "error": run.error,
             "below": list(failed.below[:ASSETS_NAMED]),
             "number_below": len(failed.below),
+            "words": failed.describe(),
+        },
+    }
+    return [fit_object(event)]
+
+
+def check_failed(failed: FailedChecks) -> list[Json]:
+    """Return the event of data that failed a check. Its id follows from the update or the attempt."""
+    related: list[dict[str, str]] = []
+    if failed.flow_run_id is not None:
+        related.append(_related(f"prefect.flow-run.{failed.flow_run_id}", "flow-run", failed.flow_run_name))
+    if failed.deployment_id is not None:
+        related.append(_related(deployment_resource_id(failed.deployment_id), "deployment"))
+    event = {
+        "id": str(failed.id),
+        "occurred": failed.at.isoformat(),
+        "event": CHECK_FAILED,
+        "resource": {"prefect.resource.id": failed.uri, "prefect.resource.name": failed.name},
+        "related": related,
+        "payload": {
+            "version": 1,
+            "flow": failed.flow,
+            "partition_key": failed.partition_key,
+            "held_back": failed.held_back,
+            "checks": [as_json(each) for each in failed.failed],
             "words": failed.describe(),
         },
     }

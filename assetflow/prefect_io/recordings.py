@@ -127,6 +127,7 @@ def describe_recording(recording: Recording) -> str:
             (event, f"observed, version {code_span(_shortened(event.data_version or ''))}")
             for event in recording.observed
         ),
+        *((event, _held_back(event)) for event in recording.held_back),
     ]
     lines = [_sentence(event, what) for event, what in told[:_SHOWN_EVENTS]]
     rest = len(told) - len(lines)
@@ -315,6 +316,11 @@ def _origin(event: Json) -> Origin:
         )
     task_run = SourceTaskRun(ids["task-run"], names["task-run"]) if "task-run" in ids else None
     return Origin("prefect", task_run=task_run, flow_run=run, by=maker_of(event))
+
+
+def _held_back(event: AssetEvent) -> str:
+    failed = ", ".join(code_span(_shortened(each.check)) for each in event.checks if not each.passed)
+    return f"held back by {failed}"
 
 
 def _sentence(event: AssetEvent, what: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from assetflow.authoring.recording import current_recording
 from assetflow.spark.checking import Results, check_data, failure_of
 from assetflow.spark.data_files import AttemptId
 from assetflow.spark.layout import Staging
@@ -34,6 +35,7 @@ def check_staged(write: Write, staging: Staging, attempt: AttemptId) -> Results:
     consequence = "nothing of the new data is visible, and the old data stays"
     failed = failure_of(found, consequence, f"{fix}. The new data is in {kept}" if kept else fix)
     if failed is not None:
+        _tell(write, found)
         if kept is not None:
             kept.parent.mkdir(parents=True, exist_ok=True)
             shutil.move(staging.data, kept)
@@ -55,5 +57,12 @@ def check_written(write: Write, target: str) -> Results:
     found = {write.partition_key: check_data(write.checks, data, {None: None})[None]}
     failed = failure_of(found, "the new data is written, and no update is recorded", "Mend the check, and run it again")
     if failed is not None:
+        _tell(write, found)
         raise failed
     return found
+
+
+def _tell(write: Write, found: Results) -> None:
+    recording = current_recording()
+    if recording is not None:
+        recording.held_back(write.asset, found)

@@ -29,7 +29,7 @@ from assetflow.operations.runs_by_hand import RunWanted, maker_of, start_run
 from assetflow.operations.what_if import Preview, if_run, if_updated
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, address, url
-from assetflow.web.plots import metrics_words, plots_of, schema_changes
+from assetflow.web.plots import check_plots, metrics_words, plots_of, schema_changes
 from assetflow.web.previews import show_preview
 
 EVENTS = 20
@@ -109,6 +109,7 @@ def asset_page(
         events=shown,
         receipts=reader.receipts.counts([event.sequence for event in shown if event.sequence is not None]),
         plots=plots_of(shown) if before is None else [],
+        checks=check_plots(reader.checks.history(found.uri, key or None)) if before is None else [],
         has_metrics=any(event.metrics for event in shown),
         has_extra=any(event.extra for event in shown),
         metrics_words=metrics_words,

@@ -60,6 +60,7 @@ class Lines:
 _ALL: Mapping[NeedKind, str] = {
     "failed": "/runs?failed=true",
     "crashed": "/runs?failed=true",
+    "failed check": "/assets",
     "undeliverable": "/activity?show=undeliverable",
     "missed deadline": "/consumers",
     "backfill failed": "/backfills",

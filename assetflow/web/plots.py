@@ -1,4 +1,4 @@
-"""Small plots of an asset's last updates: rows, bytes, seconds, and the gap between one update and the next."""
+"""Small plots of an asset's last updates: rows, bytes, seconds, the gaps between updates, and what checks found."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
+from assetflow.core.values.checks import CheckedData, CheckResult
 from assetflow.core.values.events import SCHEMA, AssetEvent
 
 WIDTH, HEIGHT = 120, 28
 _MARGIN = 3
+_PASSED = 6
 _BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
 _FIRST = ("rows", "bytes", "seconds")
 
@@ -43,6 +45,48 @@ def plots_of(newest_first: Sequence[AssetEvent]) -> list[Plot]:
     ]
     gaps = [(after.occurred - before.occurred).total_seconds() for before, after in pairwise(events)]
     return [each for each in (*found, _plot("Gap", gaps, span_words)) if each is not None]
+
+
+@dataclass(frozen=True)
+class CheckPlot:
+    """The history of one check, as bars: a low one where the data passed, a high one where it failed.
+
+    Attributes:
+        state: `good`, `wait` for a warning, or `bad`: what the check found last.
+        bars: the place, the height and the state of each bar.
+    """
+
+    title: str
+    newest: str
+    label: str
+    state: str
+    bars: Sequence[tuple[float, float, str]]
+
+
+def check_plots(newest_first: Sequence[CheckedData]) -> list[CheckPlot]:
+    """Return the plots of the checks of an asset, by the name of the check."""
+    found: dict[str, list[CheckResult]] = {}
+    for data in newest_first[::-1]:
+        for result in data.checks:
+            found.setdefault(result.check, []).append(result)
+    return [_check_plot(name, found[name]) for name in sorted(found)]
+
+
+def _check_plot(name: str, results: Sequence[CheckResult]) -> CheckPlot:
+    last, failed = results[-1], sum(not each.passed for each in results)
+    newest = "passed" if last.passed else "failed" if last.found is None else f"failed: {_number(last.found)}"
+    label = f"{name} failed {failed} of {len(results)} times, and {'passed' if last.passed else 'failed'} last"
+    step = (WIDTH - 2 * _MARGIN) / max(len(results), 10)
+    states = [_state(each) for each in results]
+    bars = [
+        (round(_MARGIN + place * step, 1), float(_PASSED if state == "good" else HEIGHT - 2 * _MARGIN), state)
+        for place, state in enumerate(states)
+    ]
+    return CheckPlot(name, newest, label, states[-1], bars)
+
+
+def _state(result: CheckResult) -> str:
+    return "good" if result.passed else "wait" if result.severity == "warn" else "bad"
 
 
 def metrics_words(metrics: Mapping[str, float]) -> str:

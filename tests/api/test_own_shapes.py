@@ -117,6 +117,7 @@ def calls(ledger: Ledger) -> dict[str, tuple[str, object]]:
         "explain_partition": "consumers/daily/nightly/partitions/2026-01-01",
         "explain_run": f"runs/{event_id(77)}",
         "get_asset": "asset?asset=orders",
+        "get_checks": "assets/orders/checks",
         "get_graph": "graph?focus=orders",
         "get_ledger": "ledger",
         "get_needs": "needs",

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from assetflow import Asset, AssetAlias, asset, task
-from assetflow.checks import at_least, bounds, check, no_nulls, unique, values
+from assetflow.authoring.recording import TaskRecording
+from assetflow.checks import CheckResult, at_least, bounds, check, no_nulls, unique, values
+from assetflow.core.values.events import Recording
 from assetflow.errors import CheckFailed, InvalidCheck
 
 ORDERS, BUCKET = Asset("file:///lake/orders"), Asset("s3://lake/orders")
@@ -82,3 +84,16 @@ def test_a_check_says_what_it_wants() -> None:
 def test_rule_12_2_a_task_that_publishes_nothing_to_a_checked_outlet_makes_no_update() -> None:
     with pytest.raises(CheckFailed, match="published nothing that its checks have passed"):
         declared({ORDERS: at_least(1)}).fn()
+
+
+def test_rule_12_6_an_attempt_records_what_was_held_back() -> None:
+    found = {"a": [CheckResult("n", "error", True, "n")], "b": [CheckResult("n", "error", False, "n", found=1)]}
+    sent: list[Recording] = []
+    for attempt in (1, 2):
+        running = TaskRecording([ORDERS], "run", attempt)
+        running.held_back(ORDERS, found)
+        sent.append(running.fail())
+
+    assert [[each.partition_key for each in one.told] for one in sent] == [["b"], ["b"]]
+    assert len({each.id for one in sent for each in one.told} | {each.id for each in sent}) == 4
+    assert not TaskRecording([ORDERS], "run", 1).fail().told

@@ -44,6 +44,7 @@ version
 status
 assets ls
 assets show orders
+assets checks orders
 assets status
 assets status s3://lake/board
 backfill s3://lake/core+ --dry-run

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
+from uuid import uuid4
 
 from assetflow.core.explain.events import shown_event
 from assetflow.core.shapes import as_json
 from assetflow.core.values.checks import CheckResult
+from assetflow.core.values.events import Recording
 from assetflow.core.wire.events import event_from_json, recording_from_json, recording_to_json
 from assetflow.ledger import Ledger
+from assetflow.prefect_io.own_events import check_failed
 from tests.ledger.making import NOW, event, recording
 
 FOUND = (
@@ -40,3 +44,45 @@ def test_rule_12_5_results_never_stop_an_update(ledger: Ledger) -> None:
 
 def test_events_without_checks_are_no_larger() -> None:
     assert "checks" not in json.dumps(recording_to_json(recording(event())))
+
+
+def held_back(key: str | None = None) -> Recording:
+    return Recording(uuid4(), held_back=(event(checks=FOUND, partition_key=key),))
+
+
+def test_rule_12_6_what_failed_a_check_is_told_once(ledger: Ledger) -> None:
+    sent = recording_from_json(json.loads(json.dumps(recording_to_json(held_back()))))
+    updates = [recording(event(checks=FOUND[:2])), recording(event())]
+    for _ in range(2):
+        ledger.writer.events.record([*updates, sent], NOW)
+
+    writer = ledger.writer.failed_checks
+    assert [each.held_back for each in writer.to_tell(10)] == [False, True]
+    assert len(ledger.reader.events.find()) == 2
+    (warned, _) = writer.to_tell(10)
+    writer.posted([warned.number], NOW)
+    writer.stored([warned.number], NOW)
+    (left,) = writer.to_tell(10)
+    assert left.posted is None
+    assert ledger.reader.pruning.count(NOW + timedelta(days=1)).checks == 1
+
+
+def test_rule_12_6_the_event_names_the_failed_checks(ledger: Ledger) -> None:
+    ledger.writer.events.record([held_back("b")], NOW)
+    (failed,) = ledger.writer.failed_checks.to_tell(10)
+    (told,) = check_failed(failed)
+    assert (told["event"], told["id"]) == ("assetflow.check.failed", str(failed.id))
+    assert told["resource"]["prefect.resource.id"] == event().uri
+    assert [each["check"] for each in told["payload"]["checks"]] == ["no_nulls(id)", "sane"]
+    assert " b: held back by no_nulls(id): found 1, wanted no nulls in id" in told["payload"]["words"]
+
+
+def test_rule_12_7_a_later_update_makes_a_failed_check_good(ledger: Ledger) -> None:
+    checks = ledger.reader.checks
+    ledger.writer.events.record([held_back("a"), held_back("b")], NOW)
+    later = event(checks=FOUND[:1], occurred=NOW + timedelta(minutes=1), partition_key="b")
+    ledger.writer.events.record([recording(later)], NOW)
+
+    assert [each.partition_key for each in checks.not_made_good(NOW)] == ["a"]
+    assert [each.event_id for each in checks.history(event().uri, "b")] == [later.id, None]
+    assert [len(each.checks) for each in checks.history(event().uri)] == [1, 3, 3]

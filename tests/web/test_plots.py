@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from assetflow.core.values.checks import CheckResult, Severity
+from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.ledger import Ledger
 from assetflow.web.plots import metrics_words, span_words
-from tests.cli.shop import ORDERS, event_id, update
+from tests.cli.shop import NOON, ORDERS, event_id, update
 from tests.web.conftest import Site
 
 PAGE = f"/asset?asset={ORDERS.uri}"
+SEEN: tuple[tuple[Severity, bool], ...] = (("error", True), ("warn", False), ("error", False))
 
 
 def test_metrics_and_gaps_are_plotted_with_words_for_those_who_hear_them(site: Site, ledger: Ledger) -> None:
@@ -68,3 +71,17 @@ def test_metrics_are_told_in_words(metrics: dict[str, float], words: str) -> Non
 
 def test_spans_have_the_unit_that_one_reads() -> None:
     assert [span_words(each) for each in (0, 42, 190, 7_200, 200_000)] == ["0 s", "42 s", "3.2 min", "2 h", "2.3 d"]
+
+
+def test_rule_12_7_the_history_of_each_check_is_plotted(site: Site, ledger: Ledger) -> None:
+    found = [CheckResult("no_nulls(id)", severity, passed, "no nulls in id", found=2) for severity, passed in SEEN]
+    for minute, result in zip((-9, -8), found, strict=False):
+        update(ledger, ORDERS, minute, checks=(result,))
+    refused = AssetEvent(event_id(-7), ORDERS, NOON, Origin("api"), checks=(found[2],))
+    ledger.writer.events.record([Recording(refused.id, held_back=(refused,))], NOON)
+
+    page = site.page(PAGE)
+    labels = [each["aria-label"] for each in page.named("svg") if each.get("role") == "img"]
+    assert "no_nulls(id) failed 2 of 3 times, and failed last" in labels
+    assert [each["class"] for each in page.named("rect")] == ["good", "wait", "bad"]
+    assert "held back: no_nulls(id): found 2, wanted no nulls in id" in site.page("/").text

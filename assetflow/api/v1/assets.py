@@ -24,6 +24,7 @@ from assetflow.core.explain import shown_event
 from assetflow.core.freshness.asset_freshness import FreshnessChange, FreshnessNow
 from assetflow.core.graph.lineage import DATA, SCHEDULING, EdgeKind
 from assetflow.core.json_data import fit_text
+from assetflow.core.values.checks import CheckHistory
 from assetflow.core.values.events import Origin
 from assetflow.core.values.posted_events import key_by_hand
 from assetflow.core.values.versions import check_data_version
@@ -134,6 +135,18 @@ def list_partitions(
     """List the partitions of an asset by key: how often each was updated, and when last."""
     found = reader.partitions.page(find_uri(reader, asset), after=page.text or "", limit=page.limit)
     return page.after(found, lambda each: each.key)
+
+
+@router.get("/assets/{asset:path}/checks", responses=answers(404))
+def get_checks(
+    asset: PathAsset,
+    reader: TheReader,
+    partition_key: Annotated[Text | None, Query(description="Only in this partition.")] = None,
+    limit: Annotated[int, Query(ge=1, le=1000, description="The largest number of updates that are looked at.")] = 100,
+) -> CheckHistory:
+    """Return what the checks of an asset found in its last updates, and in data that was held back, newest first."""
+    uri = find_uri(reader, asset)
+    return CheckHistory(uri, reader.checks.history(uri, partition_key, limit=limit))
 
 
 @router.get("/freshness", responses=answers())

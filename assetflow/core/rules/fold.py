@@ -16,6 +16,7 @@ from assetflow.core.freshness.recording import made_of, record_update, with_data
 from assetflow.core.partitions import EveryTargetMapper
 from assetflow.core.rules import clock, deadlines, keeping
 from assetflow.core.rules.evaluation import evaluate, target_keys_of
+from assetflow.core.rules.failed_checks import FailedChecks, failed_checks
 from assetflow.core.rules.keeping import start_run_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.names import place_in_ledger
@@ -53,6 +54,7 @@ class Recorded:
         refused: what was observed though it is not a source, each with the error (contract 8.2).
         new_assets: the URIs that were updated for the first time.
         warnings: sentences for the log.
+        failed_checks: what failed a check, of new updates and of data that was held back.
     """
 
     events: list[AssetEvent] = field(default_factory=list[AssetEvent])
@@ -62,6 +64,7 @@ class Recorded:
     refused: list[tuple[AssetEvent, InvalidEvent]] = field(default_factory=list[tuple[AssetEvent, InvalidEvent]])
     new_assets: list[str] = field(default_factory=list[str])
     warnings: list[str] = field(default_factory=list[str])
+    failed_checks: list[FailedChecks] = field(default_factory=list[FailedChecks])
 
 
 def record(state: State, recording: Recording, now: datetime) -> Recorded:
@@ -89,6 +92,7 @@ def record(state: State, recording: Recording, now: datetime) -> Recorded:
             result.latest = instant
     if recording.observed or recording.confirmed:
         keeping.remember(state, recording, durable)
+    result.failed_checks += failed_checks(result.events, recording.held_back)
     if len(result.events) < len(recording.events):
         result.warnings += [
             _content_differs(event) for event in recording.events if state.events.is_recorded_otherwise(event)

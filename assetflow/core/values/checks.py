@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Literal
+from uuid import UUID
 
 from assetflow.core.shapes import shape
 
@@ -45,3 +47,24 @@ class CheckResult:
         note = (self.note,) if self.note else ()
         rows = (f"such as {json.dumps(self.sample[0], ensure_ascii=False)}",) if self.sample else ()
         return f"{self.check}: " + ", ".join([*found, f"wanted {self.wanted}", *note, *rows])
+
+
+@shape
+class CheckedData:
+    """What the checks of an asset found at one time."""
+
+    at: datetime
+    partition_key: str | None
+    event_id: UUID | None
+    """The update; null if a check held the data back."""
+    flow_run_id: UUID | None
+    checks: tuple[CheckResult, ...]
+
+
+@shape
+class CheckHistory:
+    """What the checks of an asset found lately."""
+
+    uri: str
+    history: Sequence[CheckedData]
+    """The newest first."""

@@ -232,6 +232,7 @@ class Recording:
         durable: when Prefect stored it, by Prefect's clock, UTC; `None` if the ledger is the first to store it (9.6).
         confirmed: the updates that a skipped task did not have to make: its outlets are up to date (8.2).
         observed: what was seen of sources: an update where the data version is not the newest one (8.2).
+        held_back: the updates that a failed check has prevented (12.6).
     """
 
     id: UUID
@@ -239,11 +240,12 @@ class Recording:
     durable: datetime | None = None
     confirmed: tuple[AssetEvent, ...] = ()
     observed: tuple[AssetEvent, ...] = ()
+    held_back: tuple[AssetEvent, ...] = ()
 
     @property
     def told(self) -> tuple[AssetEvent, ...]:
         """Everything that the recording says of assets."""
-        return (*self.events, *self.confirmed, *self.observed)
+        return (*self.events, *self.confirmed, *self.observed, *self.held_back)
 
 
 def recording_id(task_run_id: UUID | str) -> UUID:

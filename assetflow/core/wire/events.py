@@ -108,13 +108,15 @@ VERSION = 1
 
 
 def recording_to_json(recording: Recording) -> dict[str, object]:
-    """Return a recording as `{"version": 1, "recording": id, "events": [...]}`, with what it confirms and observed."""
+    """Return a recording as `{"version": 1, "recording": id, "events": [...]}`, with what it confirms, observed and
+    held back."""
     stored: dict[str, object] = {
         "version": VERSION,
         "recording": str(recording.id),
         "events": [event_to_json(event) for event in recording.events],
         "confirmed": [event_to_json(event) for event in recording.confirmed],
         "observed": [event_to_json(event) for event in recording.observed],
+        "held_back": [event_to_json(event) for event in recording.held_back],
     }
     return fields.without_empty(stored, keep=frozenset({"events"}))
 
@@ -133,8 +135,10 @@ def recording_from_json(data: Json, *, where: str = "") -> Recording:
     if "events" not in data:
         raise InvalidEvent("the recording has no list of events", where=where, rule="2.2")
     number = fields.uuid(data.get("recording"), "the id of the recording", where)
-    events, confirmed, observed = (_events(data, name, where) for name in ("events", "confirmed", "observed"))
-    return Recording(number, events, confirmed=confirmed, observed=observed)
+    events, confirmed, observed, held_back = (
+        _events(data, name, where) for name in ("events", "confirmed", "observed", "held_back")
+    )
+    return Recording(number, events, confirmed=confirmed, observed=observed, held_back=held_back)
 
 
 def _events(data: Json, name: str, where: str) -> tuple[AssetEvent, ...]:

@@ -1,9 +1,9 @@
-"""Tell Prefect of changed states of assets and of failed runs: one event for each, until Prefect's log has it.
+"""Tell Prefect of changed states of assets, failed runs and failed checks: one event each, until its log has it.
 
-The ledger stores a change in the transaction that judges the state (8.13), and how a run ended (4.8). Prefect answers
-before it stores an event, so only its log says that an event is there. An event that is sent again has the same id, and
-Prefect stores it once; but automations may run twice for it. So it is sent again only if the log does not have it after
-a while.
+The ledger stores a change in the transaction that judges the state (8.13), how a run ended (4.8), and what failed a
+check (12.6). Prefect answers before it stores an event, so only its log says that an event is there. An event that is
+sent again has the same id, and Prefect stores it once; but automations may run twice for it. So it is sent again only
+if the log does not have it after a while.
 """
 
 from __future__ import annotations

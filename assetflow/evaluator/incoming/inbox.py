@@ -220,6 +220,7 @@ class Inbox:
         on_recorded: called after each write, when there may be decisions to launch.
         on_missing: called when parts of a recording are late, so that its artifact has to be read.
         starts_of: asked when the `@materialize` tasks began that name what they have read.
+        on_failed_check: called when data that failed a check was written.
     """
 
     def __init__(
@@ -231,6 +232,7 @@ class Inbox:
         on_missing: Callable[[], None],
         starts_of: StartsOf,
         assembly: Assembly | None = None,
+        on_failed_check: Callable[[], None] = lambda: None,
     ) -> None:
         self._ledger = ledger
         self._health = health
@@ -238,6 +240,7 @@ class Inbox:
         self._on_recorded = on_recorded
         self._on_missing = on_missing
         self._starts_of = starts_of
+        self._on_failed_check = on_failed_check
         self._assembly = assembly or Assembly()
         self._looked: datetime | None = None
         self._queue: deque[Item] = deque()
@@ -392,6 +395,8 @@ class Inbox:
                 logger.info("new asset %s", uri)
             for warning in recorded.warnings:
                 logger.warning(warning)
+            if recorded.failed_checks:
+                self._on_failed_check()
         if events := sum(len(recorded.events) for recorded, _ in done):
             about = {"recordings": [str(recording.id) for recording in recordings]}
             decisions = sum(len(made) for _, made in done)

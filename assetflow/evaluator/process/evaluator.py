@@ -33,7 +33,7 @@ from assetflow.prefect_io.flow_runs import FlowRuns, TimeRuns
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
 from assetflow.prefect_io.native_events import failed_with_assets, materialized
 from assetflow.prefect_io.open_runs import OpenRuns, run_change
-from assetflow.prefect_io.own_events import freshness_changed, run_failed
+from assetflow.prefect_io.own_events import check_failed, freshness_changed, run_failed
 from assetflow.prefect_io.rest import PrefectApi, patiently
 from assetflow.prefect_io.run_notes import RunNotes
 from assetflow.prefect_io.websocket import subscribe
@@ -44,6 +44,7 @@ TELLING_OF_FRESHNESS, TELLING_OF_FAILURES = "telling of freshness", "telling of 
 TELLING_OF_ASSETS = "telling of assets"
 # Updates that come in so many seconds are told together, after the runs that they start.
 REST, UPDATES_TOLD = 1.0, 200
+TELLING_OF_CHECKS = "telling of failed checks"
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,18 @@ class Evaluator:
         self.launcher = Launcher(ledger, runs, artifacts, health, self._launched)
         self.notes = NoteWriter(ledger, RunNotes(api, options.ui_url), health, self.launcher.at_rest)
         starts_of = OpenRuns(api).tasks_began
-        self.inbox = Inbox(ledger, health, utc_now, self._recorded, self._want_sweep, starts_of)
-        self.catch_up = CatchUp(artifacts, events, self.inbox, ledger, health, utc_now, floor, options.sweeps)
         telling = (events, health, utc_now)
+        self.failed_checks = Teller(TELLING_OF_CHECKS, ledger, ledger.writer.failed_checks, check_failed, *telling)
+        self.inbox = Inbox(
+            ledger,
+            health,
+            utc_now,
+            self._recorded,
+            self._want_sweep,
+            starts_of,
+            on_failed_check=self.failed_checks.wake,
+        )
+        self.catch_up = CatchUp(artifacts, events, self.inbox, ledger, health, utc_now, floor, options.sweeps)
         freshness, ended_runs = ledger.writer.freshness, ledger.writer.ended_runs
         self._tells_assets = get_settings().native_events
         as_failures = failed_with_assets if self._tells_assets else run_failed
@@ -221,6 +231,7 @@ class Evaluator:
             TELLING_OF_FRESHNESS: self.freshness.run,
             TELLING_OF_FAILURES: self.failures.run,
             **({TELLING_OF_ASSETS: self.assets.run} if self._tells_assets else {}),
+            TELLING_OF_CHECKS: self.failed_checks.run,
             READING_ENDS: self.final_states.run,
             "listening for updates": self._listen_for_updates,
             "listening for runs": self._listen_for_runs,

@@ -27,6 +27,7 @@ from assetflow.ledger.sql.tables import (
     ENDED_RUN,
     EVENT,
     EVENT_ALIAS,
+    FAILED_CHECKS,
     MISSED_DEADLINE,
     NO_KEY,
     RECEIPT,
@@ -48,6 +49,7 @@ class Pruned:
     deadlines: int = 0
     changes: int = 0
     ends: int = 0
+    checks: int = 0
 
     def __add__(self, other: Pruned) -> Pruned:
         return Pruned(*(mine + theirs for mine, theirs in zip(astuple(self), astuple(other), strict=True)))
@@ -201,6 +203,11 @@ def is_over_end(run: FromClause) -> ColumnElement[bool]:
     return and_(columns.ended < BEFORE, columns.stored.is_not(None), outlived)
 
 
+def is_over_check(failed: FromClause) -> ColumnElement[bool]:
+    """Return the condition that Prefect knows of an old failed check."""
+    return and_(failed.c.at < BEFORE, failed.c.stored.is_not(None))
+
+
 def _counting(query: Any) -> Any:
     return select(func.count()).select_from(query.subquery())
 
@@ -220,6 +227,7 @@ def _counts() -> list[Any]:
         _counting(select(MISSED_DEADLINE.c.number).where(is_over_deadline(MISSED_DEADLINE))),
         _counting(select(POLICY_CHANGE.c.number).where(is_over_change(POLICY_CHANGE))),
         _counting(select(ENDED_RUN.c.number).where(is_over_end(ENDED_RUN))),
+        _counting(select(FAILED_CHECKS.c.number).where(is_over_check(FAILED_CHECKS))),
     ]
 
 

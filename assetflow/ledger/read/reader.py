@@ -28,6 +28,7 @@ from assetflow.ledger.sql.tables import ASSET, CONSUMER, CURSOR, DECISION, ENDED
 if TYPE_CHECKING:
     from assetflow.ledger.read.assets import AssetReader
     from assetflow.ledger.read.backfills import BackfillReader
+    from assetflow.ledger.read.checks import CheckReader
     from assetflow.ledger.read.comparing import CompareReader
     from assetflow.ledger.read.consumers import ConsumerReader, DeadlineReader
     from assetflow.ledger.read.decisions import DecisionReader
@@ -55,6 +56,7 @@ _TOPICS = {
     "queues": ("queues", "QueueReader"),
     "decisions": ("decisions", "DecisionReader"),
     "ended_runs": ("ended_runs", "EndedRunReader"),
+    "checks": ("checks", "CheckReader"),
     "deadlines": ("consumers", "DeadlineReader"),
     "policies": ("freshness", "PolicyReader"),
     "backfills": ("backfills", "BackfillReader"),
@@ -83,8 +85,8 @@ class Reader(Topic):
 
     Attributes:
         place: the file or the address of the ledger, for people to read.
-        events, receipts, assets, partitions, consumers, queues, decisions, ended_runs, deadlines, policies, freshness,
-            backfills, lineage, graph, watchers: the reads about each of these.
+        events, receipts, assets, partitions, consumers, queues, decisions, ended_runs, checks, deadlines, policies,
+            freshness, backfills, lineage, graph, watchers: the reads about each of these.
         feed: new assets, events, decisions and missed deadlines from a position on.
         pruning: what is old and no longer needed.
         waiting: which queues wait longest.
@@ -103,6 +105,7 @@ class Reader(Topic):
     queues: QueueReader
     decisions: DecisionReader
     ended_runs: EndedRunReader
+    checks: CheckReader
     deadlines: DeadlineReader
     policies: PolicyReader
     backfills: BackfillReader

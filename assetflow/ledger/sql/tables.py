@@ -306,6 +306,33 @@ class EndedRunRow(Base, table=True):
     stored: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
+class FailedChecksRow(Base, table=True):
+    """Data that failed a check: an update, or data that was held back. Contract 12.6.
+
+    `posted` is when its event was sent to Prefect last, `stored` when Prefect's log was seen to have it.
+    """
+
+    __table_args__ = (
+        Index(None, "uri", "number"),
+        Index(None, "at"),
+        partial_index("failed_checks_to_tell", "number", where="stored IS NULL"),
+    )
+    number: int = Field(primary_key=True, sa_type=Number)
+    id: UUID = Field(unique=True)
+    uri: str
+    name: str
+    partition_key: str | None = None
+    at: datetime = Field(sa_type=UtcTime)
+    held_back: bool
+    flow_run_id: UUID | None = None
+    flow_run_name: str
+    deployment_id: UUID | None = None
+    flow: str
+    checks: list[Any] = Field(sa_type=CHECKS)
+    posted: datetime | None = Field(default=None, sa_type=UtcTime)
+    stored: datetime | None = Field(default=None, sa_type=UtcTime)
+
+
 class ConsumerClockRow(Base, table=True):
     """The state of a timed consumer's opening hours (9.7); `due`: when to look at them again."""
 
@@ -475,6 +502,7 @@ RECEIPT = table_of(ReceiptRow)
 PENDING = table_of(PendingRow)
 DECISION = table_of(DecisionRow)
 ENDED_RUN = table_of(EndedRunRow)
+FAILED_CHECKS = table_of(FailedChecksRow)
 CONSUMER_CLOCK = table_of(ConsumerClockRow)
 QUEUE_CLOCK = table_of(QueueClockRow)
 MISSED_DEADLINE = table_of(MissedDeadlineRow)

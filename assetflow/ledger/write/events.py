@@ -21,6 +21,7 @@ from assetflow.core.wire.events import event_to_json
 from assetflow.ledger.read.decisions import known_decisions
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import DECISION, REFUSED
+from assetflow.ledger.write.failed_checks import keep_failed_checks
 from assetflow.ledger.write.store import Operations
 
 _ENDS = select(DECISION.c.id, DECISION.c.ended).where(in_values(DECISION.c.id, "ids"))
@@ -44,6 +45,9 @@ class EventWriter(Operations):
             for event, error in (each for recorded, _ in done for each in recorded.refused):
                 reason, payload = str(error), event_to_json(event)
                 _keep_refused(unit.connection, event.id, payload, reason, error.rule, "observation", now)
+            if failed := [each for recorded, _ in done for each in recorded.failed_checks]:
+                # A rebuilt ledger does not know what was reported before (8.17).
+                keep_failed_checks(unit.connection, failed, None if self._store.adoption is None else now)
             return done
 
     def begin_adoption(self, decided: Sequence[Decided]) -> int:

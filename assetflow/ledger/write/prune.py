@@ -33,6 +33,7 @@ from assetflow.ledger.read.pruning import (
     goes_without_events,
     is_over_backfill,
     is_over_change,
+    is_over_check,
     is_over_deadline,
     is_over_end,
     is_over_run,
@@ -56,6 +57,7 @@ from assetflow.ledger.sql.tables import (
     ENDED_RUN,
     EVENT,
     EVENT_ALIAS,
+    FAILED_CHECKS,
     LEDGER,
     MISSED_DEADLINE,
     RECEIPT,
@@ -205,6 +207,7 @@ def _remove_without_events(connection: Connection, before: datetime, after: int)
         deadlines=_remove_rows(connection, MISSED_DEADLINE, is_over_deadline(MISSED_DEADLINE), before),
         changes=_remove_rows(connection, POLICY_CHANGE, is_over_change(POLICY_CHANGE), before),
         ends=_remove_rows(connection, ENDED_RUN, is_over_end(ENDED_RUN), before),
+        checks=_remove_rows(connection, FAILED_CHECKS, is_over_check(FAILED_CHECKS), before),
     )
     if ROWS in astuple(pruned):
         return PruneStep(pruned, after)

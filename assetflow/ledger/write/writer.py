@@ -17,6 +17,7 @@ from assetflow.ledger.write.consumers import ConsumerWriter
 from assetflow.ledger.write.decisions import DecisionWriter, QueueWriter, RunWriter
 from assetflow.ledger.write.ended_runs import EndedRunWriter
 from assetflow.ledger.write.events import EventWriter
+from assetflow.ledger.write.failed_checks import FailedChecksWriter
 from assetflow.ledger.write.lease import LeaseWriter
 from assetflow.ledger.write.materialized import MaterializedWriter
 from assetflow.ledger.write.store import Store
@@ -41,6 +42,7 @@ class Writer:
         runs: when runs began and ended that no decision asked for, or whose outputs are compared.
         ended_runs: the final states of all runs of consumers and makers.
         materialized: which updates are to be told in Prefect's own asset events.
+        failed_checks: what failed a check, and what Prefect knows of it.
         clock: lets time act on timed consumers.
         freshness: retries targets, and stores which changes of states were reported to Prefect.
         backfills: begins, stops and resumes backfills of assets.
@@ -57,6 +59,7 @@ class Writer:
         self.runs = RunWriter(store)
         self.ended_runs = EndedRunWriter(store)
         self.materialized = MaterializedWriter(store)
+        self.failed_checks = FailedChecksWriter(store)
         self.lineage = LineageWriter(store)
         self.lease = LeaseWriter(store)
         self.clock = ClockWriter(store)

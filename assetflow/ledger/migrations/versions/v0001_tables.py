@@ -24,6 +24,7 @@ def upgrade() -> None:
     _create_consumers()
     _create_decisions()
     _create_ended_runs()
+    _create_failed_checks()
     _create_watchers()
     _create_data_graph()
     _create_policies()
@@ -283,6 +284,29 @@ def _create_decisions() -> None:
     )
     op.create_index("missed_deadline_consumer", "missed_deadline", ["consumer"])
     op.create_index("missed_deadline_to_announce", "missed_deadline", ["number"], **_where("announced IS NULL"))
+
+
+def _create_failed_checks() -> None:
+    op.create_table(
+        "failed_checks",
+        sa.Column("number", NUMBER, primary_key=True),
+        sa.Column("id", sa.Uuid(), nullable=False, unique=True),
+        sa.Column("uri", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("partition_key", sa.String()),
+        sa.Column("at", MOMENT, nullable=False),
+        sa.Column("held_back", sa.Boolean(), nullable=False),
+        sa.Column("flow_run_id", sa.Uuid()),
+        sa.Column("flow_run_name", sa.String(), nullable=False),
+        sa.Column("deployment_id", sa.Uuid()),
+        sa.Column("flow", sa.String(), nullable=False),
+        sa.Column("checks", sa.Text(), nullable=False),
+        sa.Column("posted", MOMENT),
+        sa.Column("stored", MOMENT),
+    )
+    op.create_index("failed_checks_uri_number", "failed_checks", ["uri", "number"])
+    op.create_index("failed_checks_at", "failed_checks", ["at"])
+    op.create_index("failed_checks_to_tell", "failed_checks", ["number"], **_where("stored IS NULL"))
 
 
 def _create_ended_runs() -> None:

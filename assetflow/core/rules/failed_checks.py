@@ -1,0 +1,78 @@
+"""Data that failed a check: each becomes one event in Prefect. Contract 12.6."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import field
+from datetime import datetime
+from uuid import UUID, uuid5
+
+from assetflow.core.shapes import HIDDEN, TextOrNull, shape
+from assetflow.core.values.checks import CheckResult
+from assetflow.core.values.events import AssetEvent
+
+_NAMESPACE = UUID("5d6c4f0e-8a6b-5b7e-9d8f-0b6f0e1c2a44")
+
+
+@shape
+class FailedChecks:
+    """Data of an asset that failed a check: an update with warnings, or data that was held back."""
+
+    number: int
+    """Counts up in the order in which the ledger heard of them."""
+    id: UUID
+    """The id of the event in Prefect."""
+    uri: str
+    name: str
+    """The name of the asset, or its URI."""
+    partition_key: str | None
+    at: datetime
+    held_back: bool
+    """A check of the severity `error` failed, so there is no update."""
+    flow_run_id: UUID | None
+    flow_run_name: str
+    deployment_id: UUID | None
+    flow: TextOrNull
+    """The flow and the deployment of the run, `flow/deployment`."""
+    checks: tuple[CheckResult, ...]
+    """What all checks of this data found."""
+    posted: datetime | None = field(default=None, metadata=HIDDEN)
+
+    @property
+    def is_good(self) -> bool:
+        return False
+
+    @property
+    def failed(self) -> Sequence[CheckResult]:
+        return [each for each in self.checks if not each.passed]
+
+    def describe(self) -> str:
+        """Return the failure in words: "orders: held back by no_nulls(id): found 3, wanted no nulls in id"."""
+        key = "" if self.partition_key is None else f" {self.partition_key}"
+        what = "held back by" if self.held_back else "updated, with a warning of"
+        return f"{self.name}{key}: {what} {'; '.join(each.describe() for each in self.failed)}"
+
+
+def failed_checks(updates: Sequence[AssetEvent], held_back: Sequence[AssetEvent]) -> list[FailedChecks]:
+    """Return what is to be told of new updates, and of updates that a failed check has prevented."""
+    warned = [each for each in updates if any(not result.passed for result in each.checks)]
+    return [*(_of(each, held_back=False) for each in warned), *(_of(each, held_back=True) for each in held_back)]
+
+
+def _of(event: AssetEvent, *, held_back: bool) -> FailedChecks:
+    run = event.source_flow_run
+    flow = "" if run is None else "/".join(filter(None, (run.flow_name, run.deployment_name)))
+    return FailedChecks(
+        number=0,
+        id=uuid5(_NAMESPACE, str(event.id)),
+        uri=event.uri,
+        name=event.asset.name,
+        partition_key=event.partition_key,
+        at=event.occurred,
+        held_back=held_back,
+        flow_run_id=None if run is None else run.id,
+        flow_run_name="" if run is None else run.name,
+        deployment_id=None if run is None else run.deployment_id,
+        flow=flow,
+        checks=event.checks,
+    )
