@@ -124,6 +124,9 @@ def end(world: World, run: Run, ending: Ending | None) -> Touched:
     Parameters:
         ending: how a step ends it; `None` if it ends by itself.
     """
+    if ending is not None and ending.held_back:
+        _check_held_back(world, run, ending)
+        ending = replace(ending, state="failed")
     own = world.lasting.endings.pop(run.id, Ending())
     world.lasting.ends.pop(run.id, None)
     ending = own if ending is None else replace(ending, versions={**own.versions, **ending.versions})
@@ -136,6 +139,18 @@ def end(world: World, run: Run, ending: Ending | None) -> Touched:
         world.state.decisions.end_run(consumer, key)
         touch_ended(world.state, consumer, [key], touched)
     return touched
+
+
+def _check_held_back(world: World, run: Run, ending: Ending) -> None:
+    """Raise `InvalidScenario` if a run holds back what it does not make, or what it has updated."""
+    wrong = [uri for uri in ending.held_back if uri not in run.pins or uri in (ending.made or ())]
+    if wrong or ending.state != "completed":
+        what = f"holds back {wrong[0]}" if wrong else f'holds data back, and has "state": "{ending.state}"'
+        raise InvalidScenario(
+            f"a run of {world.names[run.target.consumer]} {what}",
+            where=f"step {world.step}",
+            fix="Name outputs of the consumer that the run has not updated; it fails in any case",
+        )
 
 
 def retry(world: World, run: Run) -> None:

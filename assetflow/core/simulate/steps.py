@@ -239,6 +239,7 @@ class Ending:
         versions: the data versions that it gives, by output.
         skips: the outputs that it confirms instead of updating them.
         made: the outputs that it updated, whatever its state; `None` for all or none of them.
+        held_back: the outputs whose data failed a check: the run has failed (12.2).
     """
 
     partition_key: str | None = None
@@ -246,6 +247,7 @@ class Ending:
     versions: Mapping[Uri, object] = field(default_factory=dict[str, object])
     skips: tuple[Uri, ...] = ()
     made: tuple[Uri, ...] | None = None
+    held_back: tuple[Uri, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
