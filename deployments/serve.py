@@ -9,13 +9,16 @@ from prefect.events import DeploymentEventTrigger
 from flows.alert import alert
 from flows.announce import announce
 from flows.freshness import delay_summary, delays, delays_by_day, delays_by_hour, watch_feed
-from flows.ingest import ingest_flights, ingest_planes, ingest_weather
+from flows.ingest import ingest_arrivals, ingest_flights, ingest_planes, ingest_weather
 from flows.orders import combined_consumer, orders_consumer, orders_producer
 from flows.partitions import daily_delays, flights_daily, monthly_report, weather_hourly
 from flows.reports import board, carrier_report, delay_by_weather, fleet_report
 
 SHOP = (orders_producer, orders_consumer, combined_consumer)
-LAKE = (ingest_flights, ingest_weather, ingest_planes, carrier_report, delay_by_weather, fleet_report, board)
+LAKE = (
+    *(ingest_flights, ingest_weather, ingest_planes, ingest_arrivals),
+    *(carrier_report, delay_by_weather, fleet_report, board),
+)
 PARTITIONS = (weather_hourly, flights_daily, daily_delays, monthly_report)
 KEPT_UP_TO_DATE = (watch_feed, delays, delays_by_hour, delays_by_day, delay_summary)
 

@@ -176,6 +176,7 @@ def lake_checks() -> list[dict[str, object]]:
             {key: [len(group.planes), group.flights, group.seats] for key, group in by_manufacturer.items()},
             {key: [row["planes"], row["flights"], row["seats"]] for key, row in fleet.items()},
         ),
+        check("datasets of arrivals: a check holds them back", 0, len(list(lake.LAKE.glob("arrivals")))),
         check(
             "the lines of the last board",
             {

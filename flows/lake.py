@@ -43,6 +43,7 @@ def dataset(name: str, *, group: str = "lake") -> Asset:
 
 flights = dataset("flights")
 planes = dataset("planes")
+arrivals = dataset("arrivals")
 weather = dataset("weather")
 carrier_report_asset = dataset("carrier_report", group="reports")
 delay_by_weather_asset = dataset("delay_by_weather", group="reports")

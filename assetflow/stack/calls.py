@@ -115,17 +115,26 @@ class PrefectCalls:
             StackFailed: the run has ended otherwise.
             TimedOut: the run has not ended in that time.
         """
-        end = time.monotonic() + seconds
-        while (found := cast(Json, self._api.get(f"/flow_runs/{run}")))["state_type"] not in ENDED:
-            if time.monotonic() > end:
-                raise TimedOut(f"flow run {run} has not ended after {seconds:.0f} s", fix="Read its logs in Prefect")
-            time.sleep(POLL_SECONDS)
+        found = self.wait_for_end(run, seconds)
         if found["state_type"] != "COMPLETED":
             said = cast("dict[str, object]", found.get("state") or {}).get("message") or "without a message"
             raise StackFailed(
                 f"flow run {found['name']} ended as {found['state_name']}: {said}",
                 fix="Read what it said in worker.log, beside the other logs of the stack",
             )
+
+    def wait_for_end(self, run: UUID, seconds: float) -> Json:
+        """Wait until a flow run has ended, and return it.
+
+        Raises:
+            TimedOut: the run has not ended in that time.
+        """
+        end = time.monotonic() + seconds
+        while (found := cast(Json, self._api.get(f"/flow_runs/{run}")))["state_type"] not in ENDED:
+            if time.monotonic() > end:
+                raise TimedOut(f"flow run {run} has not ended after {seconds:.0f} s", fix="Read its logs in Prefect")
+            time.sleep(POLL_SECONDS)
+        return found
 
     def _pages(self, path: str, body: dict[str, object]) -> Iterator[Json]:
         offset = 0

@@ -23,7 +23,8 @@ from assetflow.stack.summary import Json, Story
 
 def show(story: Story, summary: Json) -> RenderableType:
     """Return all tables and the tree, one below the other."""
-    return Group(_table(story), Text(), _trees(story), Text(), _consumers(summary), Text(), _results(summary))
+    ends: list[RenderableType] = [_consumers(summary), _held_back(summary), _results(summary)]
+    return Group(_table(story), Text(), _trees(story), *(each for end in ends for each in (Text(), end)))
 
 
 def _table(story: Story) -> Table:
@@ -63,6 +64,12 @@ def _consumers(summary: Json) -> Table:
         values = (str(entry[key]) for key in ("consumer", "condition", "expected", "decisions", "runs"))
         table.add_row(*map(escape, values), _mark(entry["ok"]))
     return table
+
+
+def _held_back(summary: Json) -> Group:
+    """Return what checks have held back."""
+    lines = (Text(line, "yellow") for line in cast("list[str]", summary["held_back"]))
+    return Group(Text("Held back by checks: nobody has seen this data", style="bold"), *lines)
 
 
 def _results(summary: Json) -> Table:

@@ -24,7 +24,7 @@ def test_an_eager_run_follows_an_update(ledger: Ledger) -> None:
     runs = [run_of(each.id) for each in ledger.reader.decisions.find()]
     story = Story.read(ledger.reader, runs, deployed_now(ledger.reader))
     console = Console(file=StringIO(), width=140)
-    summary: dict[str, Any] = story.as_json() | {"results": {"checks": []}}
+    summary: dict[str, Any] = story.as_json() | {"held_back": [], "results": {"checks": []}}
     console.print(show(story, summary))
 
     told: list[str] = console.file.getvalue().splitlines()  # pyright: ignore[reportAttributeAccessIssue]

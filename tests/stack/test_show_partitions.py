@@ -32,7 +32,7 @@ def test_partitions_of_a_run_share_a_line(tmp_path: Path) -> None:
     with Reader.open(tmp_path / "ledger.db") as reader:
         story = Story.read(reader, [], deployed_now(reader))
     console = Console(file=StringIO(), width=100)
-    summary: dict[str, Any] = story.as_json() | {"results": {"checks": []}}
+    summary: dict[str, Any] = story.as_json() | {"held_back": [], "results": {"checks": []}}
 
     console.print(show(story, summary))
 
