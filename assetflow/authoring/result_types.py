@@ -7,7 +7,19 @@ returns is published, and the call returns a `Published`.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Generator, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Concatenate, Never, ParamSpec, Protocol, TypeAlias, TypeVar, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Literal,
+    Never,
+    ParamSpec,
+    Protocol,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,5 +193,6 @@ class SparkTaskDecorator(Protocol):
         master: str | None = None,
         remote: str | None = None,
         conf: Mapping[str, object] | None = None,
+        data_version: Literal["table"] | None = None,
         **task_options: Unpack[TaskKeywords],
     ) -> SparkTaskDecorator: ...

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, update_wrapper
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeGuard, cast
 
 from prefect.context import FlowRunContext
 from prefect.task_runners import ProcessPoolTaskRunner
@@ -19,6 +19,7 @@ from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.tasks import task
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
+from assetflow.spark.data_files import TABLE
 from assetflow.spark.publish import publish_together
 from assetflow.spark.session import SparkProfile, get_session
 from assetflow.spark.watch import current_tag, run_tagged, tagged, watched
@@ -42,6 +43,7 @@ def spark_task(
     master: str | None = None,
     remote: str | None = None,
     conf: Mapping[str, object] | None = None,
+    data_version: Literal["table"] | None = None,
     **task_options: Any,
 ) -> Any:
     """Turn a function into a Prefect task that gets a `SparkSession` as its first argument. Callers leave it out.
@@ -71,6 +73,7 @@ def spark_task(
         master: the Spark master, instead of `ASSETFLOW_SPARK_MASTER`.
         remote: the Spark Connect address, instead of `ASSETFLOW_SPARK_REMOTE`; `""` asks for a classic session.
         conf: Spark settings on top of `ASSETFLOW_SPARK_CONF`.
+        data_version: "table" gives the update of each returned DataFrame the version of its table, as in `publish`.
         task_options: `code_version`, `checks` and `keep_failed` as in `task`, and all that Prefect's `task` takes.
 
     Returns:
@@ -78,7 +81,7 @@ def spark_task(
 
     Raises:
         InvalidCheck: as in `task`.
-        InvalidFlow: the function has no first parameter for the session.
+        InvalidFlow: the function has no first parameter for the session, or `data_version` is another text.
         OutletError: raised by the run: the function returns a DataFrame that does not belong to one of its outlets.
         CheckFailed: raised by the run: the data did not pass a check; nothing of it is visible (contract 12.2).
         SparkNotInstalled, JavaNotFound, SparkUnreachable, SparkSettingsConflict: raised by the run: there is no Spark
@@ -87,9 +90,22 @@ def spark_task(
     if fn is None:
         decorate: Any = spark_task
         return partial(
-            decorate, inlets=inlets, outlets=outlets, master=master, remote=remote, conf=conf, **task_options
+            decorate,
+            inlets=inlets,
+            outlets=outlets,
+            master=master,
+            remote=remote,
+            conf=conf,
+            data_version=data_version,
+            **task_options,
         )
-    body = _SparkBody(fn, to_outlets(outlets, "outlets"), master, remote, dict(conf or {}))
+    if data_version not in (None, TABLE):
+        raise InvalidFlow(
+            f"data_version={data_version!r} would be the version of every update",
+            where=f"task {getattr(fn, '__name__', fn)}",
+            fix='Write data_version="table", or call publish(df, asset, data_version=...) in the task',
+        )
+    body = _SparkBody(fn, to_outlets(outlets, "outlets"), master, remote, dict(conf or {}), data_version)
     return task(inlets=inlets, outlets=outlets, **task_options)(body.as_function())
 
 
@@ -102,6 +118,7 @@ class _SparkBody:
     master: str | None
     remote: str | None
     conf: Mapping[str, object]
+    data_version: str | None
 
     def as_function(self) -> Callable[..., Any]:
         """Return a function of the same kind and signature as the user's, without the session."""
@@ -200,7 +217,7 @@ class _SparkBody:
                 f"returned a DataFrame for {asset}, which is not one of its outlets",
                 f"Add it: @spark_task(outlets=[..., Asset({asset.uri!r})])",
             )
-        return Write(df, asset)
+        return Write(df, asset, data_version=self.data_version)
 
     def _only_outlet(self) -> Asset:
         assets, outlets = self._assets(), self._outlets()

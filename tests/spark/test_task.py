@@ -315,3 +315,15 @@ def test_a_process_pool_is_refused_in_classic_mode(monkeypatch: pytest.MonkeyPat
     else:
         with pytest.raises(SparkSettingsConflict, match="ThreadPoolTaskRunner"):
             produce.fn()
+
+
+def test_rule_8_2_a_returned_frame_may_have_the_version_of_its_table(spark: Any, orders: Asset) -> None:  # noqa: ARG001
+    @spark_task(outlets=[orders], data_version="table")
+    def produce(spark: Any) -> Any:
+        return spark.range(3)
+
+    first, second = produce.fn(), produce.fn()
+    assert first.data_versions.keys() == {None}
+    assert first.data_versions != second.data_versions
+    with pytest.raises(InvalidFlow, match="would be the version of every update"):
+        spark_task(outlets=[orders], data_version="1")(lambda spark: spark)  # type: ignore[call-overload]
