@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -12,6 +14,9 @@ from assetflow.authoring.recording import TaskRecording
 from assetflow.checks import CheckResult, at_least, bounds, check, no_nulls, unique, values
 from assetflow.core.values.events import Recording
 from assetflow.errors import CheckFailed, InvalidCheck
+from assetflow.spark.data_files import AttemptId
+from assetflow.spark.gate import check_staged
+from assetflow.spark.writes import Write
 
 ORDERS, BUCKET = Asset("file:///lake/orders"), Asset("s3://lake/orders")
 
@@ -97,3 +102,14 @@ def test_rule_12_6_an_attempt_records_what_was_held_back() -> None:
     assert [[each.partition_key for each in one.told] for one in sent] == [["b"], ["b"]]
     assert len({each.id for one in sent for each in one.told} | {each.id for each in sent}) == 4
     assert not TaskRecording([ORDERS], "run", 1).fail().told
+
+
+def test_rule_12_6_a_failed_check_of_staged_data_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = {None: [CheckResult("at_least", "error", False, "at least 1 row", found=0)]}
+    monkeypatch.setattr("assetflow.spark.gate.check_data", lambda *_: found)
+    write: Any = Write(MagicMock(), ORDERS, checks=[at_least(1)])
+    with TaskRecording([ORDERS], "run", 1).active() as running, pytest.raises(CheckFailed):
+        check_staged(write, MagicMock(data=tmp_path), AttemptId("run", 1))
+
+    (event,) = running.fail().held_back
+    assert event.checks == tuple(found[None])
