@@ -92,7 +92,10 @@ def test_rule_12_2_a_task_that_publishes_nothing_to_a_checked_outlet_makes_no_up
 
 
 def test_rule_12_6_an_attempt_records_what_was_held_back() -> None:
-    found = {"a": [CheckResult("n", "error", True, "n")], "b": [CheckResult("n", "error", False, "n", found=1)]}
+    found: dict[str | None, Any] = {
+        "a": [CheckResult("n", "error", True, "n")],
+        "b": [CheckResult("n", "error", False, "n", found=1)],
+    }
     sent: list[Recording] = []
     for attempt in (1, 2):
         running = TaskRecording([ORDERS], "run", attempt)

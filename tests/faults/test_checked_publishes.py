@@ -60,7 +60,8 @@ def places(lake: Path) -> list[tuple[Path, int, Callable[[Path], pyarrow.Table]]
 
 
 def parquet(place: Path) -> pyarrow.Table:
-    return pyarrow.parquet.read_table(place.resolve(), partitioning=None)
+    files = sorted(place.resolve().glob("*.parquet"))
+    return pyarrow.concat_tables([pyarrow.parquet.ParquetFile(file).read() for file in files])
 
 
 def delta(place: Path) -> pyarrow.Table:

@@ -270,3 +270,27 @@ def test_a_block_that_raises_or_writes_nothing_publishes_nothing(spark: Any, ord
     path = asset_path(orders)
     assert path is not None
     assert not path.exists()
+
+
+def test_nested_columns_are_checked_by_their_paths(spark: Any, orders: Asset) -> None:
+    rows = spark.sql("SELECT id, named_struct('city', IF(id = 2, NULL, 'Rome'), 'size', id) AS at FROM range(3)")
+    rules = no_nulls("at.city"), bounds("at.size", 0, 1), values("at.city", {"Rome"}), unique("at.size")
+    with checked(orders, *rules), pytest.raises(CheckFailed) as failed:
+        publish(rows, orders)
+
+    found = {each.check: each.found for each in failed.value.results if not each.passed}
+    assert found == {"no_nulls(at.city)": 1, "bounds(at.size)": 1}
+
+
+def test_an_empty_part_is_checked_too(spark: Any, orders: Asset) -> None:
+    empty = spark.range(0).selectExpr("id", "'a' AS half")
+    ways: list[tuple[dict[str, Any], str | None]] = [
+        ({"partition_key": "a"}, "a"),
+        ({"partition_column": "half"}, None),
+    ]
+    for options, key in ways:
+        with checked(orders, at_least(1), no_nulls("id")) as recording:
+            with pytest.raises(CheckFailed, match="at_least: found 0"):
+                publish(empty.drop("half") if key else empty, orders, **options)
+            (told,) = recording.fail().held_back
+        assert told.partition_key == key

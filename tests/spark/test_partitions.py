@@ -22,7 +22,7 @@ from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent, Origin
 from assetflow.errors import InvalidCall, InvalidEvent, PublishFailed, UnknownAsset
 from assetflow.partitions import StartOfDayMapper
-from assetflow.spark import publish as publish_module
+from assetflow.spark import staging as staging_module
 from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.partitioned import PartitionedLayout, directory_of, key_of
 from assetflow.spark.publish import publish
@@ -166,9 +166,9 @@ def test_a_partition_that_another_run_publishes_meanwhile_is_not_replaced_by_the
     def write_meanwhile(*arguments: Any) -> None:
         monkeypatch.undo()
         publish(spark.range(2), orders, partition_key="a")
-        publish_module.mark_files(*arguments)
+        staging_module.mark_files(*arguments)
 
-    monkeypatch.setattr(publish_module, "mark_files", write_meanwhile)
+    monkeypatch.setattr(staging_module, "mark_files", write_meanwhile)
     with pytest.raises(PublishFailed, match="is in partitions"):
         publish(spark.range(3), orders, mode=mode)
 
