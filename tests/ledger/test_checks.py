@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 from assetflow.core.explain.events import shown_event
@@ -70,6 +71,7 @@ def test_rule_12_6_what_failed_a_check_is_told_once(ledger: Ledger) -> None:
 def test_rule_12_6_the_event_names_the_failed_checks(ledger: Ledger) -> None:
     ledger.writer.events.record([held_back("b")], NOW)
     (failed,) = ledger.writer.failed_checks.to_tell(10)
+    told: Any
     (told,) = check_failed(failed)
     assert (told["event"], told["id"]) == ("assetflow.check.failed", str(failed.id))
     assert told["resource"]["prefect.resource.id"] == event().uri
