@@ -262,7 +262,7 @@ def test_materialize(h: Harness, piece: Piece) -> None:
 @pytest.mark.spark
 @pytest.mark.prefect
 def test_a_dataframe_that_is_published(h: Harness, piece: Piece, spark: SparkSession) -> None:
-    page = piece("docs/migration.md", 8, places=("file:///lake/",))
+    page = piece("docs/dagster.md", 1, places=("file:///lake/",))
     publish(spark.createDataFrame([("ada", 2.0), ("ada", 3.0)], "customer STRING, total DOUBLE"), page.orders)
     h.deploy(page.orders_report)
     h.emit(page.orders)
