@@ -5,14 +5,16 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 from uuid import uuid4
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md"), *ROOT.glob("deployments/**/*.md")]
+Piece = Callable[..., Any]
 # What stands "before" is another tool's.
 PIECE = re.compile(r"^```python(?! \{\.before\})[^\n]*\n(.*?)^```", re.M | re.S)
 

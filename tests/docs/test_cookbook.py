@@ -11,9 +11,7 @@ import pytest
 
 from assetflow import simulate
 from assetflow.testing import Harness
-from tests.docs.test_pieces import Piece, h, piece
-
-__all__ = ["h", "piece"]
+from tests.docs.pieces import Piece
 
 
 def runs(flow: object, steps: Iterable[Any]) -> list[tuple[str, int]]:

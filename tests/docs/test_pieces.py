@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import unescape
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -29,41 +27,12 @@ from assetflow.stack.linting import LintConfig, lint_files
 from assetflow.testing import Harness, harness
 from assetflow.timetables import CronTriggerTimetable
 from tests.api.serving import serving
-from tests.docs.pieces import ROOT, all_pieces, imported, pieces
+from tests.docs.pieces import ROOT, Piece, all_pieces
 from tests.environment.prefect_server import PrefectServer
 from tests.ledger.making import deploy_maker
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Piece = Callable[..., Any]
-
-
-@pytest.fixture
-def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
-    with harness(use_running_server=True) as made:
-        yield made
-
-
-@pytest.fixture
-def spark(shared_spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> SparkSession:
-    monkeypatch.setenv("ASSETFLOW_SPARK_MASTER", "local[2]")
-    return shared_spark
-
-
-@pytest.fixture
-def piece(tmp_path: Path) -> Iterator[Piece]:
-    """Imports a piece of a page, with the names in `given`; `places` that it writes to lie in the test's folder."""
-
-    def make(page: str, number: int = 0, *, places: tuple[str, ...] = (), **given: object) -> ModuleType:
-        text = pieces(page)[number]
-        for place in places:
-            scheme = "" if place.startswith("/") else "file://"
-            text = text.replace(place, f"{scheme}{tmp_path}/{place.strip('/').rpartition('/')[2]}/")
-        return opened.enter_context(imported(text, tmp_path, **given))
-
-    with ExitStack() as opened:
-        yield make
 
 
 def within_a_flow(task: Callable[..., Any], *arguments: object) -> Any:

@@ -11,10 +11,8 @@ import pytest
 
 from assetflow.cli.app import app
 from assetflow.testing import Harness
-from tests.docs.pieces import ROOT
-from tests.docs.test_pieces import Piece, h, piece
+from tests.docs.pieces import ROOT, Piece
 
-__all__ = ["h", "piece"]
 pytestmark = pytest.mark.prefect
 
 Told = Callable[[str], str]
@@ -67,6 +65,13 @@ def test_a_day_waits_for_its_hours(h: Harness, piece: Piece, told: Told) -> None
     assert [anonymous(told("partitions ls daily/shop"))] == shown("tutorial-keys.md")
     h.run(page.hourly, partition_key="2026-11-20T23")
     assert [run.partition_key for run in h.settle().runs(page.daily)] == ["2026-11-20"]
+
+
+def test_a_backfill_is_shown_before_it_starts(h: Harness, piece: Piece, told: Told) -> None:
+    h.deploy(piece("docs/tutorial-keys.md").hourly, "shop")
+    shown_runs = told("backfill hourly/shop --from 2026-11-18T00 --to 2026-11-18T23 --dry-run")
+    assert "24" in shown_runs
+    assert "2026-11-18T23" in shown_runs
 
 
 def test_a_failed_run_is_found(h: Harness, piece: Piece, told: Told) -> None:
