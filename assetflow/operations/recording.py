@@ -16,6 +16,8 @@ from assetflow.errors import AssetflowError, UnknownAsset
 from assetflow.settings import get_settings
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from assetflow.ledger.read.assets import ListedAsset
     from assetflow.ledger.read.reader import Reader
     from assetflow.operations.installation import Installation
@@ -107,9 +109,18 @@ def asset_at_hand(text: str, name: str | None = None) -> Asset:
 
 
 def update_asset(
-    at: Installation, listed: ListedAsset, *, extra: object = None, partition_key: str | None = None, by: str = ""
+    at: Installation,
+    listed: ListedAsset,
+    *,
+    event_id: UUID | None = None,
+    extra: object = None,
+    partition_key: str | None = None,
+    by: str = "",
 ) -> AssetEvent:
     """Record one update of an asset that the ledger knows, and return its event with the sequence.
+
+    Parameters:
+        event_id: `None` for a new one; an event that is recorded already is returned without its sequence.
 
     Raises:
         InvalidEvent, TooLarge: `where` is `extra` or `partition_key`.
@@ -119,9 +130,9 @@ def update_asset(
     now = at.now()
     origin = Origin("api", by=fit_text(by))
     event = event_by_hand(
-        _asset(listed), id=uuid4(), occurred=now, origin=origin, extra=extra, partition_key=partition_key
+        _asset(listed), id=event_id or uuid4(), occurred=now, origin=origin, extra=extra, partition_key=partition_key
     )
-    return record_here(at, Recording(event.id, (event,))).events[0]
+    return next(iter(record_here(at, Recording(event.id, (event,))).events), event)
 
 
 def observe(at: Installation, asset: Asset, versions: Versions, *, origin: Origin) -> RecordedUpdates:

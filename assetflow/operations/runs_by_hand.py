@@ -21,6 +21,7 @@ from assetflow.core.values.posted_events import key_by_hand
 from assetflow.core.values.words import iso
 from assetflow.core.wire.run_context import RunContext, run_context_to_json
 from assetflow.errors import Conflict, InvalidCall, UnknownAsset
+from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations.installation import Installation, OpenPrefect
 from assetflow.prefect_io.flow_runs import retry_runs
@@ -75,7 +76,7 @@ async def retry(
 
 async def _retry_runs(at: Installation, record: ConsumerRecord, key: str | None, limit: int | None) -> Retried:
     name = record.consumer.name
-    failed = await asyncio.to_thread(at.ledger.reader.decisions.failed_runs, record.consumer.id, key, limit)
+    failed = await asyncio.to_thread(_failed, at.ledger.reader, record, key, limit)
     if failed:
         async with at.prefect() as api:
             # Oldest first, as they were decided on.
@@ -90,20 +91,32 @@ async def _retry_runs(at: Installation, record: ConsumerRecord, key: str | None,
     )
 
 
-async def retry_run(prefect: OpenPrefect, flow_run: UUID) -> None:
-    """Let one run that has ended run again in Prefect, with what it was given.
+def _failed(reader: Reader, record: ConsumerRecord, key: str | None, limit: int | None) -> list[UUID]:
+    """Return failed runs, newest first: those of decisions, else those by time and by hand that nothing made good."""
+    found = reader.decisions.failed_runs(record.consumer.id, key, limit)
+    failing = reader.ended_runs.failing(record.consumer.name)
+    others = [each.last.flow_run_id for each in failing if key in (None, each.last.target_key)]
+    return [*found] or others[:limit]
+
+
+async def retry_ended(prefect: OpenPrefect, flow_runs: Sequence[UUID]) -> int:
+    """Let runs that have ended run again in Prefect, each with what it was given, and return how many do.
 
     Raises:
-        Conflict: it goes on already, or Prefect has deleted it.
-        PrefectUnreachable, PrefectRefused
+        Conflict: each goes on already, or Prefect has deleted it.
+        PrefectUnreachable, PrefectRefused: those before may run again.
     """
     async with prefect() as api:
-        if not await retry_runs(api, [flow_run]):
-            raise Conflict(
-                f"the flow run {flow_run} cannot run again: it goes on already, or Prefect has deleted it",
-                rule="4.7",
-                fix="Look at its state; *Run again* starts another run",
-            )
+        retried = await retry_runs(api, flow_runs)
+    if not retried:
+        one = len(flow_runs) == 1
+        what = f"the flow run {flow_runs[0]} cannot" if one else f"none of the {len(flow_runs)} flow runs can"
+        raise Conflict(
+            f"{what} run again: {'it' if one else 'each'} goes on already, or Prefect has deleted it",
+            rule="4.7",
+            fix="Look at its state; *Run again* starts another run",
+        )
+    return len(retried)
 
 
 def _try_again(at: Installation, consumer: Consumer, key: str | None) -> Retried:
@@ -121,6 +134,7 @@ class RunWanted:
         parameters: the parameters of the flow.
         partition_key: the key that the run is for.
         name: the run's name and idempotency key; `None` for a new run that Prefect names.
+        once: the idempotency key of a run without a name; `None` for a run that is new in any case.
         after: the time from which the run may start; with `None` it starts at once.
     """
 
@@ -128,6 +142,7 @@ class RunWanted:
     partition_key: str | None = None
     name: str | None = None
     after: datetime | None = None
+    once: UUID | None = None
 
 
 def maker_of(uri: str, makers: Mapping[str, UUID], chosen: str = "") -> tuple[str, UUID]:
@@ -174,10 +189,13 @@ async def start_run(prefect: OpenPrefect, deployment: UUID, wanted: RunWanted) -
     return cast("Mapping[str, Any]", answer)
 
 
-async def run_again(prefect: OpenPrefect, flow_run: UUID) -> UUID:
+async def run_again(prefect: OpenPrefect, flow_run: UUID, once: UUID) -> UUID:
     """Start a new run with what a run was given, its parameters, its key and its updates, and return its id.
 
     It consumes nothing: a decision has consumed the updates, and stays as it is.
+
+    Parameters:
+        once: the idempotency key of the new run.
 
     Raises:
         Conflict: Prefect has deleted the run, or it has no deployment.
@@ -191,7 +209,8 @@ async def run_again(prefect: OpenPrefect, flow_run: UUID) -> UUID:
                 rule="4.5",
                 fix="*Run now* on the page of its flow starts a run that is given nothing",
             )
-        path, body = run_request(UUID(str(given["deployment_id"])), RunWanted(parameters=given.get("parameters") or {}))
+        wanted = RunWanted(given.get("parameters") or {}, once=once)
+        path, body = run_request(UUID(str(given["deployment_id"])), wanted)
         body["context"] = given.get("context") or {}
         answer = await patiently(partial(api.post, path, body), within=SECONDS_TO_ANSWER)
     return UUID(str(answer["id"]))
@@ -211,7 +230,7 @@ def run_request(deployment: UUID, wanted: RunWanted) -> tuple[str, dict[str, Any
         "parameters": check_json(dict(wanted.parameters), "parameters", where="parameters"),
         "tags": ["assetflow"],
         "state": {"type": "SCHEDULED", "name": "Scheduled", "message": "Started by hand", "state_details": details},
-        "idempotency_key": wanted.name or str(uuid4()),
+        "idempotency_key": wanted.name or str(wanted.once or uuid4()),
     }
     if wanted.name:
         body["name"] = wanted.name

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import LARGEST, Text, TheBackend
+from assetflow.api.requests import LARGEST, Backend, Text, TheBackend
 from assetflow.core.explain.trace import Trace
-from assetflow.errors import UnknownAsset, UnknownConsumer
+from assetflow.errors import AssetflowError, InvalidCall, UnknownAsset, UnknownConsumer
 from assetflow.ledger.read.reader import Reader
+from assetflow.operations import decisions as decided
 from assetflow.operations.lookup import find_consumer, find_uri
+from assetflow.operations.runs_by_hand import retry_ended
 from assetflow.operations.tracing import newest_traces, trace_of
+from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, receipts_of, updates_happened
 from assetflow.web.pages import Pages, ThePages, url
 from assetflow.web.prefect_runs import LateRun, LateRuns, look_again, states_address
@@ -90,12 +96,71 @@ def show_activity(
     )
 
 
+@router.get("/activity/{tree:uuid}/retry")
+def leave_retry(tree: UUID) -> Response:
+    """Redirect to the tree: a browser asks for this address when a user reloads a refused retry."""
+    return RedirectResponse(url("/activity", tree), 303)
+
+
+@router.post("/activity/{tree:uuid}/retry")
+async def retry_all(request: Request, pages: ThePages, backend: TheBackend, tree: UUID, form: TheForm) -> Response:
+    """Let all runs of a line go on in Prefect, or all decisions of a line wait for their runs again."""
+    try:
+        done = await _retry(backend, form)
+    except AssetflowError as error:
+        refused = f"Nothing was changed. {in_words(error)}"
+        return await run_in_threadpool(_tree, request, pages, backend, str(tree), status=409, refused=refused)
+    return RedirectResponse(url("/activity", tree, **done), 303)
+
+
+async def _retry(backend: Backend, form: Form) -> dict[str, int]:
+    try:
+        runs, made = ([UUID(each) for each in form.text(name).split()] for name in ("runs", "decisions"))
+    except ValueError as error:
+        raise InvalidCall("the form names no runs", where="runs") from error
+    if runs:
+        return {"retried": await retry_ended(backend.prefect, runs)}
+    await run_in_threadpool(decided.replay, backend, made)
+    return {"replayed": len(made)}
+
+
 @router.get("/activity/{what:path}")
-def show_trace(request: Request, pages: ThePages, backend: TheBackend, what: Text) -> Response:
-    """Show what an update, a run, or the newest update of an asset led to. Contract 7.4."""
+def show_trace(
+    request: Request, pages: ThePages, backend: TheBackend, what: Text, retried: Place = None, replayed: Place = None
+) -> Response:
+    """Show what an update, a run, or the newest update of an asset led to. Contract 7.4.
+
+    Parameters:
+        retried: the number of runs that an operator has just let go on.
+        replayed: the number of decisions that an operator has just let wait for their runs again.
+    """
+    return _tree(request, pages, backend, what, retried=retried, replayed=replayed)
+
+
+def _tree(
+    request: Request,
+    pages: Pages,
+    backend: Backend,
+    what: str,
+    *,
+    status: int = 200,
+    retried: int | None = None,
+    replayed: int | None = None,
+    refused: str = "",
+) -> Response:
     found = trace_of(backend.ledger.reader, what, backend.now())
-    here = url("/activity", what)
-    return pages.show(request, "trace.html", fragment="live_part", trace=found, here=here, **_open_runs([found]))
+    return pages.show(
+        request,
+        "trace.html",
+        fragment="live_part",
+        status=status,
+        trace=found,
+        here=url("/activity", what),
+        retried=retried,
+        replayed=replayed,
+        refused=refused,
+        **_open_runs([found]),
+    )
 
 
 def _show_traces(request: Request, pages: Pages, found: Sequence[Trace]) -> Response:

@@ -174,7 +174,8 @@ def create_event(request: Request, pages: ThePages, backend: TheBackend, form: T
     try:
         extra = _object(form.text("extra"), "extra")
         key = form.text("partition_key") or None
-        event = update_asset(backend, found.listed, extra=extra, partition_key=key, by="the Assets view")
+        by = "the Assets view"
+        event = update_asset(backend, found.listed, event_id=form.key(), extra=extra, partition_key=key, by=by)
     except AssetflowError as error:
         return asset_page(request, pages, backend, found, status=422, event_form=form.refused(**_field_errors(error)))
     return RedirectResponse(url("/events", event.id), 303)
@@ -226,7 +227,7 @@ async def materialize(request: Request, pages: ThePages, backend: TheBackend, fo
     try:
         _, deployment = maker_of(found.uri, found.users.producers, form.text("producer"))
         parameters = _object(form.text("parameters"), "parameters")
-        wanted = RunWanted(parameters, form.text("partition_key") or None)
+        wanted = RunWanted(parameters, form.text("partition_key") or None, once=form.key())
         run = await start_run(backend.prefect, deployment, wanted)
     except AssetflowError as error:
         refused = form.refused(**_field_errors(error))

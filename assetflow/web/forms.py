@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated
 from urllib.parse import parse_qsl
+from uuid import UUID, uuid4, uuid5
 
 from fastapi import Depends, Request
 
@@ -13,6 +15,9 @@ from assetflow.errors import AssetflowError, InvalidCall
 
 FIELDS = 100
 TOKEN = "csrf_token"
+# A form has another one each time it is shown.
+ONCE = "once"
+_NAMESPACE = UUID("3f0c8a52-6a0e-5d7b-9b57-52c1f1b0a4d6")
 
 
 class StaleForm(AssetflowError):
@@ -48,6 +53,13 @@ class Form:
 
     def error(self, name: str) -> str:
         return self.errors.get(name, "")
+
+    def key(self) -> UUID:
+        """Return the idempotency key of what this form starts: the same if a browser sends it again.
+
+        Contract 4.5
+        """
+        return uuid5(_NAMESPACE, json.dumps(self.fields, sort_keys=True)) if self.text(ONCE) else uuid4()
 
     def refused(self, **errors: str) -> Form:
         """Return the same fields with these errors."""

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 from urllib.parse import quote, urlencode
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
@@ -245,6 +245,7 @@ def _environment(backend: Backend, run_state: Callable[[UUID | None], str]) -> E
         "version": _version,
     }
     names.globals |= {"static": address_of, "count": count, "url": url, "run_state": run_state, "sign_of": sign_of}
+    names.globals["new_id"] = uuid4
     names.globals["ui"] = made.get_template("ui.html").module
     return made
 

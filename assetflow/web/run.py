@@ -22,7 +22,7 @@ from assetflow.ledger.records import DecisionRecord, EventFilter
 from assetflow.operations import decisions
 from assetflow.operations.lookup import decision_with
 from assetflow.operations.runs import with_reasons
-from assetflow.operations.runs_by_hand import retry_run, run_again
+from assetflow.operations.runs_by_hand import retry_ended, run_again
 from assetflow.prefect_io.flow_runs import MOST
 from assetflow.prefect_io.open_runs import with_run_now
 from assetflow.prefect_io.run_ends import RunInPrefect, run_in_prefect
@@ -97,7 +97,7 @@ async def retry(request: Request, pages: ThePages, backend: TheBackend, flow_run
     """Let the run go on in Prefect, with what it was given."""
 
     async def act() -> str:
-        await retry_run(backend.prefect, flow_run)
+        await retry_ended(backend.prefect, [flow_run])
         return url("/runs", flow_run, retried="yes")
 
     return await _acted(request, pages, backend, flow_run, act)
@@ -105,12 +105,12 @@ async def retry(request: Request, pages: ThePages, backend: TheBackend, flow_run
 
 @router.post("/runs/{flow_run}/again")
 async def start_again(
-    request: Request, pages: ThePages, backend: TheBackend, flow_run: UUID, _form: TheForm
+    request: Request, pages: ThePages, backend: TheBackend, flow_run: UUID, form: TheForm
 ) -> Response:
     """Start a new run with what the run was given."""
 
     async def act() -> str:
-        return url("/runs", flow_run, started=await run_again(backend.prefect, flow_run))
+        return url("/runs", flow_run, started=await run_again(backend.prefect, flow_run, form.key()))
 
     return await _acted(request, pages, backend, flow_run, act)
 

@@ -62,6 +62,7 @@ WRITES = {
         "POST /api/v1/watchers/{watcher}/pause",
         "POST /api/v1/watchers/{watcher}/resume",
         "POST /api/v2/assets/{asset_id}/materialize",
+        "POST /activity/{tree}/retry",
         "POST /asset/hide",
         "POST /asset/materialize",
         "POST /asset/unhide",

@@ -405,6 +405,14 @@ def test_a_form_that_is_wrong_is_shown_again_with_the_reason(
     assert not ledger.reader.events.find()
 
 
+def test_an_event_that_is_sent_twice_is_recorded_once(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 1)
+    fields = site.page(ASSET).form("/asset/events")
+    first, second = (site.post("/asset/events", data=fields).headers["location"] for _ in range(2))
+    assert first == second
+    assert len(ledger.reader.events.find()) == 2
+
+
 @pytest.mark.parametrize(
     ("place", "dialog"), [("/asset/events", "create-event"), ("/asset/materialize", "materialize")]
 )

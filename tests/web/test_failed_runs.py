@@ -29,12 +29,13 @@ FAILED = {
 
 
 class Prefect:
-    """A Prefect with one run and its log, newest line first; `asked` are the writes."""
+    """A Prefect with one run, or with `runs`, and a log, newest line first; `asked` are the writes."""
 
     def __init__(self, **run: Any) -> None:
         self.run: dict[str, Any] | None = FAILED | run
         self.asked: list[tuple[str, Any]] = []
         self.is_away = False
+        self.runs: list[dict[str, Any]] = []
 
     @asynccontextmanager
     async def connect(self) -> AsyncGenerator[Any]:
@@ -50,7 +51,7 @@ class Prefect:
             lines = [(40, "Encountered <b>an</b> exception"), (20, "Reading amqp://me:secret@mq/orders")]
             return [{"timestamp": "2026-01-01T12:05:00Z", "level": level, "message": text} for level, text in lines]
         if path == "/flow_runs/filter":
-            return [] if self.run is None else [self.run]
+            return self.runs or ([] if self.run is None else [self.run])
         self.asked.append((path, body))
         return {"id": str(NEW)}
 
@@ -95,6 +96,20 @@ def test_a_run_is_retried_or_started_again_with_what_it_was_given(make_site: Mak
     assert created == f"/deployments/{DEPLOYMENT}/create_flow_run"
     assert (body["parameters"], body["context"]) == (FAILED["parameters"], FAILED["context"])
     assert "labels" not in body, "it is the run of no decision"
+
+
+def test_a_form_that_is_sent_twice_asks_for_one_run(make_site: MakeSite, ledger: Ledger) -> None:
+    failed(ledger)
+    prefect = Prefect()
+    site, end = make_site(prefect=prefect.connect), f"/runs/{RUN}/end"
+    for form, action in ((end, f"/runs/{RUN}/again"), ("/consumers/report/nightly", "/consumers/report/nightly/run")):
+        shown, shown_later = (site.page(form).form(action) for _ in range(2))
+        places = [site.post(action, data=fields).headers["location"] for fields in (shown, shown, shown_later)]
+        assert str(NEW) in places[0]
+        first, second, later = (body["idempotency_key"] for _, body in prefect.asked[-3:])
+        assert first == second != later
+        site.post(action, data=shown | {"partition_key": "2027"})
+        assert prefect.asked[-1][1]["idempotency_key"] != first, "it was filled in otherwise"
 
 
 def test_what_prefect_cannot_do_is_said_on_the_page_of_the_run(make_site: MakeSite, ledger: Ledger) -> None:

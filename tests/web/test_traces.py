@@ -5,10 +5,14 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import UUID
 
+from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
-from tests.web.conftest import Site
+from tests.web.conftest import MakeSite, Site
 from tests.web.test_activity import RUN, SOURCE, ran
+from tests.web.test_failed_runs import FAILED, Prefect
+
+LETTERS = Asset("s3://lake/letters", name="letters")
 
 
 def test_the_activity_shows_trees_and_each_has_an_address(site: Site, ledger: Ledger) -> None:
@@ -81,3 +85,51 @@ def test_what_failed_has_the_buttons_that_put_it_right(site: Site, ledger: Ledge
     }
     assert "Run again report/nightly" in [button.get("aria-label") for button in page.named("button")]
     assert "Run again" in site.page("/activity/orders").text
+
+
+def alike(ledger: Ledger, number: int) -> list[UUID]:
+    """Let runs of so many deployments of a flow fail on one update, and return them."""
+    for each in range(number):
+        deploy(ledger, f"mail/team-{each}", LETTERS)
+    runs = [UUID(int=100 + each) for each in range(number)]
+    for decision, run in zip(update(ledger, LETTERS, 1), runs, strict=True):
+        ledger.writer.decisions.launched(decision.id, run, NOON)
+        ledger.writer.decisions.ended("Failed", NOON + timedelta(minutes=5), flow_run_id=run)
+    return runs
+
+
+def test_runs_that_failed_alike_are_retried_together(make_site: MakeSite, ledger: Ledger) -> None:
+    runs, prefect = alike(ledger, 5), Prefect()
+    site = make_site(prefect=prefect.connect)
+    tree = f"/activity/{event_id(1)}"
+    for address in ("/activity", "/activity/letters"):
+        assert "Retry all 5 mail" in [button.get("aria-label") for button in site.page(address).named("button")]
+    assert f"/runs/{runs[4]}" in site.page(tree).links
+    assert "and 2 more" in site.page("/activity").text
+    prefect.runs = [FAILED | {"id": str(run)} for run in runs[:4]]
+    done = site.submit(f"{tree}/retry", tree, f"{tree}/retry")
+    assert "4 flow runs go on in Prefect" in site.page(done.headers["location"]).text
+    assert [path for path, _ in prefect.asked] == [f"/flow_runs/{run}/set_state" for run in runs[:4]]
+    prefect.runs, prefect.run = [], None
+    refused = site.submit(f"{tree}/retry", tree, f"{tree}/retry")
+    assert (refused.status_code, "None of the 5 flow runs can run again" in refused.text) == (409, True)
+    assert site.get(f"{tree}/retry").headers["location"] == tree
+    form = site.page(tree).form(f"{tree}/retry")
+    assert site.post(f"{tree}/retry", data=form | {"runs": "no id"}).status_code == 409
+
+
+def test_decisions_that_no_run_could_be_made_for_are_tried_again_together(site: Site, ledger: Ledger) -> None:
+    for name in ("mail/team-1", "mail/team-2"):
+        deploy(ledger, name, ORDERS)
+    for made in update(ledger, ORDERS, 1):
+        ledger.writer.decisions.undeliverable(made.id, "no such work pool", NOON)
+    tree = f"/activity/{event_id(1)}"
+    done = site.submit(f"{tree}/retry", tree, f"{tree}/retry")
+    assert "2 decisions wait for their runs again" in site.page(done.headers["location"]).text
+    assert len(ledger.reader.decisions.waiting()) == 2
+
+
+def test_a_consumer_that_did_not_run_leads_to_its_page(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 1)
+    assert "/consumers/report/nightly" in site.page("/activity/orders").links

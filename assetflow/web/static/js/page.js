@@ -208,15 +208,16 @@
   // A page that answers a form has the address of that form: a reload asks for it instead of sending the form again.
   history.replaceState(history.state, "", location.href);
 
-  // A form is sent once.
+  // A form is sent once, also if the part of the page around it changes meanwhile.
+  let sent = new WeakSet();
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (form.method !== "post") return;
-    if (form.dataset.sent) event.preventDefault();
-    form.dataset.sent = "yes";
+    if (sent.has(form)) event.preventDefault();
+    sent.add(form);
   });
   window.addEventListener("pageshow", () => {
-    document.querySelectorAll("form[data-sent]").forEach((form) => delete form.dataset.sent);
+    sent = new WeakSet();
   });
 
   const toast = document.getElementById("toast");
