@@ -68,7 +68,8 @@ def list_backfills(*, json: bool) -> None:
         return
     now = datetime.now(UTC)
     made = table("backfill", "asset", "state", "done", "failed", "taken off", "of", "made", "by", "why")
-    show(rows(made, (_cells(each, now) for each in found), empty=empty))
+    spare = ("why", "taken off", "by", "made")
+    show(rows(made, (_cells(each, now) for each in found), empty=empty, spare=spare))
 
 
 def show_backfill(number: int, *, json: bool) -> None:

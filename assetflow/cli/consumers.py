@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from time import monotonic
@@ -14,6 +15,7 @@ import cyclopts
 from cyclopts import Parameter
 from rich.text import Text
 
+from assetflow.cli.explanation_output import failing_lines
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.runs_output import runs_table
 from assetflow.cli.values import AsJson
@@ -100,12 +102,14 @@ def show_consumer(name: str, /, *, json: AsJson = False) -> None:
         record = find_consumer(reader, name)
         (found,) = reader.consumers.overviews([record])
         runs = list_runs(reader, flow=found.name, limit=_RUNS)
-        failed = consumer_explanation(reader, record, datetime.now(UTC)).notes
+        told = consumer_explanation(reader, record, datetime.now(UTC))
+        found = replace(found, plan=told.plan)
     if json:
         print_json(as_json(found.shown()) | {"runs": runs})
         return
-    about = [text(found.name, "bold"), text(f"runs on {found.condition}"), Text.assemble("state: ", found.state)]
-    notes = [text(each, "yellow") for each in failed]
+    on = "on " if record.consumer.schedule.tokens else ""
+    about = [text(found.name, "bold"), text(f"runs {on}{found.condition}"), text(f"state: {found.state}")]
+    notes = [*failing_lines(told.failing), *(text(each, "yellow") for each in told.notes)]
     paused = [Text.assemble("stopped: ", found.paused)] if found.paused else []
     show(*about, *paused, *notes, Text(), runs_table(runs, empty="No run of it has ended yet."))
 

@@ -25,6 +25,7 @@ from assetflow.core.explain import (
 )
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.run_reads import RunRead
+from assetflow.core.rules.ended_runs import Failing
 from assetflow.core.values.redaction import redacted
 from assetflow.core.values.words import at, count, shown
 
@@ -32,7 +33,7 @@ from assetflow.core.values.words import at, count, shown
 _LEAST = 50
 # The largest number of consumed events to list; the others are only counted.
 _MOST = 100
-# The largest number of keys of an Eager consumer to list; `assetflow plan` lists them.
+# The largest number of keys of a consumer to list; `assetflow plan` and `assetflow runs ls --failed` list them.
 _TARGETS = 5
 
 _MARKS = {"satisfied": ("✔", "green"), "waiting": ("○", "yellow"), "never": ("✗", "red")}
@@ -74,6 +75,7 @@ def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
     """Lay out a consumer: its state, its condition with the facts, its partitions and decisions."""
     parts: list[RenderableType] = [
         _title(explanation.name, explanation.state, _STATES[explanation.state]),
+        *failing_lines(explanation.failing),
         sentence(explanation.words),
     ]
     parts += _notes(explanation.notes)
@@ -100,6 +102,13 @@ def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
     return parts
 
 
+def failing_lines(failing: Sequence[Failing]) -> list[RenderableType]:
+    """Lay out what failed and was not made good, a line each."""
+    told = ((each.describe(), str(each.last.flow_run_id)[:8]) for each in failing[:_TARGETS])
+    lines = [text(f"{words}. `assetflow runs show {run}` shows its run", "red") for words, run in told]
+    return [*lines, *_more(len(failing) - _TARGETS, "failed key")]
+
+
 def _notes(words: Iterable[str]) -> list[Text]:
     """Lay out sentences that need attention, a line each."""
     return [Text.assemble(("! ", "yellow"), shown(note)) for note in words]
@@ -117,7 +126,8 @@ def _plan(plan: PlannedConsumer) -> Iterator[RenderableType]:
 
 def partition_parts(explanation: PartitionExplanation, *, events: bool = True) -> list[RenderableType]:
     """Lay out a pending partition: its condition with received and missing keys, and its queued events."""
-    parts: list[RenderableType] = [sentence(explanation.words, "bold"), *_notes(explanation.notes)]
+    parts: list[RenderableType] = [sentence(explanation.words, "bold")]
+    parts += [*failing_lines(explanation.failing), *_notes(explanation.notes)]
     parts += [_tree(explanation.condition)] if explanation.condition else []
     if events and explanation.events:
         parts += [Text(), _events(explanation.events, None)]

@@ -10,14 +10,14 @@ from rich.text import Text
 from assetflow.cli.explanation_output import show_explanation
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.runs_output import SPARE, STYLES, runs_table, states_now, took
-from assetflow.cli.values import AsJson, AtLeastOne, Id, Wide, since_option
+from assetflow.cli.values import AsJson, AtLeastOne, RunName, Wide, since_option
 from assetflow.cli.watch import lists
 from assetflow.core.shapes import as_json
 from assetflow.core.values.words import some
 from assetflow.errors import UnknownConsumer
 from assetflow.ledger.read.explanations import run_explanation
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.lookup import find_consumer
+from assetflow.operations.lookup import find_consumer, find_run
 from assetflow.operations.runs import ListedRun, list_runs, with_reasons
 
 app = cyclopts.App(name="runs", help="Runs of the flows that are scheduled on assets or make them.")
@@ -69,15 +69,16 @@ def ls(
 
 
 @app.command(name="show")
-def show_run(run: Id, /, *, json: AsJson = False) -> None:
+def show_run(run: RunName, /, *, json: AsJson = False) -> None:
     """Show a run: how it ended, and, if assetflow started it, why.
 
     Parameters
     ----------
     run
-        The id of the flow run, as `assetflow runs ls --wide` shows it.
+        The id of the flow run, as `assetflow runs ls` shows it; its first eight characters are enough.
     """
     with Reader.open() as reader:
+        run = find_run(reader, run)
         ended = reader.ended_runs.get(run)
         known = None if ended is None else with_reasons(reader, [ended])[0]
         explanation = None
@@ -113,7 +114,7 @@ def _facts(run: ListedRun) -> list[Text]:
     return [
         text(f"{run.state}: {run.flow}{key} ({run.name})", STYLES.get(run.outcome, "")),
         Text.assemble("ended ", time_cell(run.ended, now), ", took ", took(run)),
-        text(f"because of {run.because}"),
+        text(f"reason: {run.because}"),
         *([text(f"error: {run.error}")] if run.error else []),
         *(
             [text("It was made good since." if run.made_good else "Nothing has made it good.")]

@@ -102,6 +102,16 @@ def _decision(_: object, tokens: Sequence[Token]) -> UUID | int | IdStart:
     return _number_or_id(tokens[0].value, "a decision", "an id; `assetflow decisions ls` shows both")
 
 
+def _run(_: object, tokens: Sequence[Token]) -> UUID | IdStart:
+    text = tokens[0].value
+    with suppress(ValueError):
+        return UUID(text)
+    start = IdStart.of(text)
+    if start is None:
+        raise ValueError(f"{text!r} is neither the id of a run nor its first characters; see `assetflow runs ls`")
+    return start
+
+
 def _number_or_id(text: str, what: str, or_what: str) -> UUID | int | IdStart:
     # A text of digits is a number, unless no number begins like that.
     if text.isascii() and text.isdigit() and not (text.startswith("0") and len(text) > 1):
@@ -135,6 +145,7 @@ Time = Annotated[datetime, Parameter(converter=_time)]
 Id = Annotated[UUID, Parameter(converter=_id, accepts_keys=False)]
 EventName = Annotated[UUID | int | IdStart, Parameter(converter=_event, accepts_keys=False)]
 DecisionName = Annotated[UUID | int | IdStart, Parameter(converter=_decision, accepts_keys=False)]
+RunName = Annotated[UUID | IdStart, Parameter(converter=_run, accepts_keys=False)]
 ZeroOrMore = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0))]
 AtLeastOne = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=1))]
 BackfillNumber = Annotated[AtLeastOne, Parameter(help="Its number, as `assetflow backfill ls` shows it.")]

@@ -164,6 +164,15 @@ def find_decision(reader: Reader, decision: UUID | int | IdStart) -> DecisionRec
     return decision_with(reader, _only_one("decision", decision, reader.decisions.beginning))
 
 
+def find_run(reader: Reader, run: UUID | IdStart) -> UUID:
+    """Return the id of the flow run that a user names by it or by its first characters.
+
+    Raises:
+        UnknownEvent: not exactly one id begins so. A whole id is not looked up.
+    """
+    return run if isinstance(run, UUID) else _only_one("run", run, reader.ended_runs.beginning)
+
+
 def decision_with(reader: Reader, decision: UUID) -> DecisionRecord:
     """Return the decision with this id.
 

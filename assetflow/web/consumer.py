@@ -53,6 +53,7 @@ def explained(backend: Backend, record: ConsumerRecord, key: str) -> dict[str, o
         "rows": explained.condition if part is None else part.condition,
         "queue": [redacted(event) for event in queued[:QUEUED]],
         "queued": explained.queued if part is None else part.queued,
+        "failing": explained.failing if part is None else part.failing,
     }
 
 
@@ -253,7 +254,7 @@ async def run_now(
     """Start a run that consumes nothing."""
     record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     try:
-        wanted = RunWanted(partition_key=form.text("partition_key") or None)
+        wanted = RunWanted(partition_key=form.text("partition_key") or None, once=form.key())
         run = await start_run(backend.prefect, record.consumer.deployment_id, wanted)
     except AssetflowError as error:
         refused = form.refused(**{_field(error, "partition_key"): in_words(error)})

@@ -21,12 +21,14 @@ from tests.browser.clicks import Clicks
 from tests.browser.shown import THEMES, Shown, Theme, violations
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
 from tests.ledger.making import deploy_maker
-from tests.web.test_failed_runs import MESSAGE, NEW, RUN, Prefect
+from tests.web.test_failed_runs import FAILED, MESSAGE, NEW, RUN, Prefect
 from tests.web.test_needs import bad_day
+from tests.web.test_traces import alike
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
 
 DAY = timedelta(days=1)
+AWAY: dict[str, str] = {}
 EAGER, LAZY = Asset("s3://lake/eager"), Asset("s3://lake/lazy", freshness=FreshnessPolicy(DAY))
 
 
@@ -43,7 +45,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Ledg
         (made,) = ledger.reader.decisions.find(consumer=consumer(ledger, "forecast/shop"), limit=1)
         ledger.writer.decisions.launched(made.id, RUN, NOON)
         ledger.writer.decisions.ended("Failed", NOON + timedelta(minutes=35), flow_run_id=RUN)
-        site = create_site(Backend(ledger, Prefect().connect, now=lambda: NOON + DAY / 24), Access(Keys("")))
+        prefect = Prefect()
+        prefect.runs = [FAILED | {"id": str(run)} for run in alike(ledger, 4)]
+        backend = Backend(ledger, prefect.connect, now=lambda: NOON + DAY / 24, troubles=lambda: AWAY)
+        site = create_site(backend, Access(Keys("")))
         with serving(site) as url:
             yield url, ledger
 
@@ -68,6 +73,19 @@ def test_all_that_was_not_made_good_is_on_the_overview(shown: Shown) -> None:
     expect(needs).not_to_contain_text("loader/shop")
 
 
+@pytest.mark.parametrize("width", [1440, 390])
+def test_a_server_that_does_not_answer_comes_first_and_its_words_are_not_cut(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch, width: int
+) -> None:
+    monkeypatch.setitem(AWAY, "Prefect", "http://prefect.shop:4200/api does not answer: all connection attempts failed")
+    needs = shown.drawn("/", width=width).get_by_role("region", name="Needs you").locator("li")
+    expect(needs.nth(0)).to_contain_text("No evaluator is running")
+    expect(needs.nth(1)).to_contain_text("server")
+    expect(needs.nth(1)).to_contain_text("prefect.shop:4200/api does not answer")
+    for line in (needs.nth(0), needs.nth(1), needs.filter(has_text="8 times since")):
+        assert line.locator(".what").evaluate("what => what.scrollHeight <= what.clientHeight + 1")
+
+
 def test_why_a_key_failed_is_one_click_and_to_run_it_again_is_two(shown: Shown) -> None:
     clicks = Clicks(shown.drawn("/"))
     clicks.on("visits/shop 2026-01-01")
@@ -88,6 +106,14 @@ def test_what_an_update_led_to_is_one_click_and_to_run_again_what_failed_is_two(
     assert clicks.count == 1
     clicks.on("Run again forecast/shop", "button")
     expect(clicks.page.locator("main")).to_contain_text("A flow run was started")
+    assert clicks.count == 2
+
+
+def test_runs_that_failed_alike_are_retried_in_two_clicks(shown: Shown) -> None:
+    clicks = Clicks(shown.drawn("/"))
+    clicks.on("Activity")
+    clicks.on("Retry all 4 mail", "button")
+    expect(clicks.page.locator("main")).to_contain_text("on in Prefect")
     assert clicks.count == 2
 
 

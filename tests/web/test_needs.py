@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
@@ -13,15 +14,18 @@ from assetflow.core.values.timing import Deadline
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Ledger
+from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import backfill
 from assetflow.operations.backfill import BackfillWanted
 from assetflow.operations.installation import Installation
 from assetflow.operations.needs import Need, needs_of
+from assetflow.operations.runs_by_hand import retry
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
 from tests.web.conftest import MakeSite, Site
+from tests.web.test_failed_runs import FAILED, Prefect
 
 MINUTE = timedelta(minutes=1)
 SHOP, REPORT = Asset("s3://shop/raw", name="raw"), Asset("s3://shop/report", name="report")
@@ -101,6 +105,32 @@ def test_a_run_that_no_decision_started_says_what_is_known_of_it(make_site: Make
         assert words in page
         assert f"Flow {flow}" in page
         assert "unknown" not in page
+
+
+def test_the_page_of_a_flow_says_first_what_failed_and_leads_to_its_runs(site: Site, ledger: Ledger) -> None:
+    bad_day(ledger)
+    page = site.page("/consumers/forecast/shop")
+    assert "Failed 8 times since 2026-01-01 12:02:00 UTC, last: n/a in line 7. Nothing has made it good." in page.text
+    assert "/runs?flow=forecast%2Fshop" in page.links
+    assert "2026-01-01 failed: no such file. Nothing" in site.page("/consumers/visits/shop").text
+    assert "Failed: no such file" in site.page("/consumers/visits/shop?key=2026-01-01").text
+    assert "no such file" not in site.page("/consumers/visits/shop?key=2026-01-02").text
+    assert "Runs at 02:00 every day" in site.page("/consumers/nightly/shop").text
+
+
+def test_an_explanation_names_what_failed_and_a_retry_finds_runs_by_time(ledger: Ledger) -> None:
+    bad_day(ledger)
+    reader, by_time = ledger.reader, ledger.reader.consumers.named("nightly/shop")
+    assert by_time is not None
+    (failing,) = consumer_explanation(reader, by_time, NOON).failing
+    assert failing.describe() == "nightly/shop failed: time out"
+    prefect = Prefect()
+    prefect.runs = [FAILED | {"id": str(failing.last.flow_run_id)}]
+    done = asyncio.run(retry(Installation(ledger, prefect.connect), by_time))
+    assert done.flow_runs == [failing.last.flow_run_id]
+    days = reader.consumers.named("visits/shop")
+    assert days is not None
+    assert [len(partition_explanation(reader, days, f"2026-01-0{day}").failing) for day in (1, 2)] == [1, 0]
 
 
 def test_a_maker_without_a_schedule_leads_to_its_runs(site: Site, ledger: Ledger) -> None:

@@ -15,6 +15,7 @@ from assetflow.core.explain.facts import ConsumerFacts, QueuedEvents
 from assetflow.core.explain.partitions import PartitionExplanation, explain_partition
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.waiting import Waiting
+from assetflow.core.rules.ended_runs import Failing
 from assetflow.core.rules.waits import Reason
 from assetflow.core.shapes import HIDDEN, called, shape
 from assetflow.core.values.consumers import Consumer, Receipt
@@ -87,6 +88,8 @@ class ConsumerExplanation:
     """The time that was asked for with `at`."""
     next_decision: DecisionExplanation | None = None
     """With `at`: its first decision afterwards."""
+    failing: Sequence[Failing] = ()
+    """What of it failed and was not made good (4.9)."""
 
     @property
     def next_words(self) -> str:
@@ -324,7 +327,10 @@ def _kept_then(facts: ConsumerFacts, moment: datetime) -> str:
     else:
         because = causes_in_words(last.decision.because) or f"a {last.decision.kind} asked for it"
         ended = last.run.ended
-        became = f"its run ended {last.run.state} at {at(ended)}" if ended is not None and ended <= moment else "it ran"
+        if ended is not None and ended <= moment:
+            became = f"its run ended {last.run.state} at {at(ended)}"
+        else:
+            became = "its run had not started" if last.run.launched is None else "its run had not ended"
         before = f"{name} was last asked to run at {at(last.decision.made)}, because {because}; {became}."
     if not facts.updated:
         return f"{before} Nothing that it reads had been updated since then, so that nothing was due."

@@ -11,6 +11,7 @@ from assetflow.core.explain.decisions import DecisionExplanation
 from assetflow.core.explain.events import EventSummary, summary_of
 from assetflow.core.explain.facts import KnownNames, QueuedEvents, RunFacts
 from assetflow.core.explain.plan import PlannedTarget
+from assetflow.core.rules.ended_runs import Failing
 from assetflow.core.shapes import called, shape
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.schedules import Schedule
@@ -43,6 +44,8 @@ class PartitionExplanation:
     """Of an Eager consumer: what it would run for the key now, and what holds it back; null if it is up to date."""
     notes: Sequence[str] = ()
     """Which makers of what it may wait for have failed, in words."""
+    failing: Sequence[Failing] = ()
+    """Its failed run, if nothing has made it good (4.9)."""
 
 
 def explain_partition(

@@ -118,6 +118,10 @@ class Failing:
         error = self.last.error or self.last.state
         return error if self.times == 1 else f"{count(self.times, 'time')} since {at(self.since)}, last: {error}"
 
+    def describe(self) -> str:
+        """Return the same as a sentence: "report/daily failed 11 times since 09:12, last: no such file"."""
+        return f"{self.what} {self.last.outcome}{':' if self.times == 1 else ''} {self.words}"
+
 
 def is_made_good(run: EndedRun, completed: datetime | None, updates: Mapping[str, datetime | None]) -> bool:
     """Return True if what failed was made good since. Contract 4.9.

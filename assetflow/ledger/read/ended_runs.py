@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, bindparam, case, func, literal_column, or_, select
 
 from assetflow.core.rules.ended_runs import FAILED_OUTCOMES, EndedRun, Failing, is_made_good
+from assetflow.core.values.words import IdStart
 from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import Rows
-from assetflow.ledger.sql.tables import ASSET_NAME, CONSUMER, EDGE, ENDED_RUN, EVENT, NO_KEY
+from assetflow.ledger.sql.tables import ASSET_NAME, CONSUMER, DECISION, EDGE, ENDED_RUN, EVENT, NO_KEY
 
 ENDED_RUNS = Rows(EndedRun, ENDED_RUN)
 _ALL = select(*ENDED_RUNS.columns)
@@ -110,6 +112,14 @@ class EndedRunReader(Topic):
         """Return a run, if it has ended."""
         return next(iter(self._read(_ALL.where(_R.flow_run_id == flow_run_id))), None)
 
+    def beginning(self, start: IdStart, most: int) -> list[UUID]:
+        """Return the ids of runs that begin so, at most `most`; also of runs that go on, if a decision started them."""
+        found = [
+            self._scalars(select(column).where(column.between(start.first, start.last)).limit(most))
+            for column in (_R.flow_run_id, DECISION.c.flow_run_id)
+        ]
+        return list(dict.fromkeys(chain(*found)))[:most]
+
     def find(
         self,
         *,
@@ -137,10 +147,15 @@ class EndedRunReader(Topic):
         """Return how many runs ended on each day from a moment on, days without a run left out."""
         return [RunsOfDay(*row) for row in self._rows(_DAYS.where(*_between(since, None), *given((_R.flow, flow))))]
 
-    def failing(self) -> list[Failing]:
-        """Return what failed and was not made good, the latest failure first."""
+    def failing(self, flow: str | None = None) -> list[Failing]:
+        """Return what failed and was not made good, the latest failure first.
+
+        Parameters:
+            flow: only of this flow and deployment, `flow/deployment`.
+        """
+        query = _FAILING.where(*given((_R.flow, flow)))
         with self._connect() as connection:
-            rows = [(ENDED_RUNS.read(row), *row[-3:]) for row in connection.execute(_FAILING).all()]
+            rows = [(ENDED_RUNS.read(row), *row[-3:]) for row in connection.execute(query).all()]
             outlets = _outlets(connection, {run.deployment_id for run, *_ in rows})
             return [
                 Failing(run, times, since)

@@ -66,7 +66,8 @@ def consumer_explanation(
     keeps = record.consumer.schedule.keeping is not None
     plan = next(iter(reader.freshness.plan(now, record.consumer.id)), None) if keeps else None
     told = explain_consumer(replace(facts, plan=plan), now)
-    return replace(told, notes=[*told.notes, *_failed_makers(reader, facts.consumer.schedule, facts.names)])
+    notes = [*told.notes, *_failed_makers(reader, facts.consumer.schedule, facts.names)]
+    return replace(told, notes=notes, failing=reader.ended_runs.failing(told.name))
 
 
 def _failed_makers(reader: Reader, schedule: Schedule, names: KnownNames) -> list[str]:
@@ -93,7 +94,8 @@ def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: st
     plan = next((target for each in plans for target in each.targets), None)
     names = names_of(reader, consumer.schedule)
     told = explain_partition(consumer.schedule, queue, names, last=last, plan=plan)
-    return replace(told, notes=_failed_makers(reader, consumer.schedule, names))
+    failing = [each for each in reader.ended_runs.failing(consumer.name) if each.last.target_key == target_key]
+    return replace(told, notes=_failed_makers(reader, consumer.schedule, names), failing=failing)
 
 
 def run_explanation(reader: Reader, run: UUID) -> DecisionExplanation:
