@@ -324,7 +324,7 @@ def test_one_run_and_one_consumer_are_shown(ledger: Ledger, call: Call) -> None:
     assert "no decision started the flow run" in call("runs", "show", str(event_id(9))).err
     assert call("runs", "show", str(event_id(7))[:8]).out == shown
     assert "neither the id of a run nor its first characters" in call("runs", "show", "nightly").err
-    assert "no run has an id that begins with 99999999" in call("runs", "show", "99999999").err
+    assert "no run has the id that begins with 99999999" in call("runs", "show", "99999999").err
     consumer = call("consumers", "show", "report").out
     assert "report/shop\nruns on orders\n" in consumer
     assert "it broke" in consumer
