@@ -49,7 +49,7 @@ def test_a_run_says_why_what_it_consumed_and_what_it_produced(site: Site, ledger
         "report",
     ]
     assert [given["href"] for given in page.named("a") if given.get("aria-current") == "page"] == ["/runs"]
-    assert "Consumers / report/nightly / Run" in page.text
+    assert "Runs / report/nightly / Run" in page.text
     (last,) = [row for row in page.rows if "last one needed" in row]
     assert last.startswith("customers")
     assert f"/runs/{SOURCE}" in page.links
@@ -63,7 +63,7 @@ def test_a_run_that_nobody_decided_shows_what_it_produced(site: Site, ledger: Le
     page = site.page(f"/runs/{SOURCE}")
     assert "No decision started it" in page.text
     assert [given["href"] for given in page.named("a") if given.get("aria-current") == "page"] == ["/runs"]
-    assert "Activity / report/nightly / Run calm-fox" in page.text
+    assert "Runs / report/nightly / Run calm-fox" in page.text
     assert any(row.startswith("orders") for row in page.rows)
     assert "<th>Partition</th>" not in site.get(f"/runs/{SOURCE}").text, "no update has a key"
 
