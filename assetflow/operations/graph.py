@@ -13,6 +13,7 @@ from assetflow.core.graph.layout import MOST, Drawing, draw
 from assetflow.core.graph.lineage import EdgeKind, Node, NodeKind, neighbourhood
 from assetflow.core.graph.parts import Box, Way, around, tree
 from assetflow.core.shapes import TextOrNull, shape
+from assetflow.core.values.conditions import ConditionTree
 from assetflow.core.values.words import count
 from assetflow.ledger.read.graph import NodeFacts
 from assetflow.ledger.read.reader import Reader
@@ -38,6 +39,17 @@ class Wanted:
     opened: tuple[str, ...] = ()
     hubs: bool = True
     most: int = MOST
+
+
+@shape
+class Entry:
+    """Where the lines of several assets enter a flow that their condition starts."""
+
+    word: str
+    """`all`, `any`, or `2 of 3`."""
+    updated: int
+    """How many of its assets were updated since its last run."""
+    assets: int
 
 
 @shape
@@ -70,6 +82,8 @@ class Placed:
     """The middle of the box."""
     states: Mapping[str, int]
     """Of a folded group, the number of its nodes in each state."""
+    entry: Entry | None = None
+    """Of a flow that is scheduled on several assets."""
 
 
 @shape
@@ -157,9 +171,11 @@ def _placed(reader: Reader, drawing: Drawing, wanted: Wanted) -> Graph:
     focus = wanted.focus
     picture, part, places = drawing.picture, drawing.part, drawing.places
     facts = _facts(reader, [node for box in picture.boxes.values() for node in box.nodes])
-    boxes = tuple(
+    entries = _entries(reader, [node.value for node in facts if node.kind == "flow"])
+    placed = [
         _box(box, picture.levels[box.id], facts, part.more, places.boxes[box.id]) for box in picture.boxes.values()
-    )
+    ]
+    boxes = tuple(replace(box, entry=entries.get(box.value)) if box.kind == "flow" else box for box in placed)
     links = [
         Link(source, target, sorted(kinds), [*chain(*places.routes.get((source, target), ()))])
         for (source, target), kinds in picture.links.items()
@@ -171,6 +187,24 @@ def _placed(reader: Reader, drawing: Drawing, wanted: Wanted) -> Graph:
         for name, frame in sorted(places.frames.items())
     ]
     return Graph("" if focus is None else focus.as_json(), boxes, links, frames, part.truncated, wanted.up, wanted.down)
+
+
+def _entries(reader: Reader, flows: Collection[str]) -> dict[str, Entry]:
+    """Return what the condition of each flow needs, for those with several assets."""
+    consumers = reader.consumers
+    return {
+        each.name: Entry(word, each.updated, len(each.record.consumer.schedule.tokens))
+        for each in consumers.overviews(consumers.called(flows))
+        if (word := _word_of(each.record.consumer.schedule.condition))
+    }
+
+
+def _word_of(condition: ConditionTree | None) -> str:
+    while condition is not None and len(condition.members) == 1:
+        condition = condition.members[0]
+    if condition is None or (gate := condition.gate) is None:
+        return ""
+    return f"{gate.argument} of {gate.arity}" if gate.kind == "at_least" else gate.kind
 
 
 def _facts(reader: Reader, nodes: Collection[Node]) -> dict[Node, NodeFacts]:

@@ -123,9 +123,10 @@ def _inside_page(graph: Graph) -> Markup:
 def compact(graph: Graph) -> dict[str, object]:
     """Return a graph for `graph.js`, without the names of fields: thousands of nodes would repeat them.
 
-    A node is `[id, name, state, sign, at, x, y, more]`, with 0 for a name that the id has, and `at` in seconds since
-    1970, or 0. An edge is `[source, target, kinds, points]`: two places in `nodes`, the first letters of the kinds, and
-    where its line turns. A frame is `[id, state, sign, x, y, width, height]`, with the place of its left upper corner.
+    A node is `[id, name, state, sign, at, x, y, more, entry]`, with 0 for a name that the id has, `at` in seconds since
+    1970, or 0, and the word of an entry with the part of its assets that are updated. An edge is
+    `[source, target, kinds, points]`: two places in `nodes`, the first letters of the kinds, and where its line turns.
+    A frame is `[id, state, sign, x, y, width, height]`, with the place of its left upper corner.
     """
     places = {box.id: number for number, box in enumerate(graph.nodes)}
     return {
@@ -141,6 +142,7 @@ def compact(graph: Graph) -> dict[str, object]:
                 box.x,
                 box.y,
                 int(box.more),
+                0 if box.entry is None else (box.entry.word, box.entry.updated / box.entry.assets),
             )
             for box in graph.nodes
         ],

@@ -27,7 +27,7 @@ Places = dict[str, list[float]]
 def places(page: Page) -> Places:
     """Where each node stands."""
     return page.evaluate(
-        f"Object.fromEntries({GRAPH}.nodes('[kind != \"frame\"]')"
+        f'Object.fromEntries({GRAPH}.nodes(\'[kind != "frame"][kind != "entry"]\')'
         ".map((n) => [n.id(), [n.position('x'), n.position('y')]]))"
     )
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
-from assetflow import Eager
+from assetflow import AssetAny, AtLeast, Eager
 from assetflow.core.values.assets import Asset
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
@@ -45,6 +46,31 @@ def test_flows_three_levels_down_with_names_states_and_ages(site: Site) -> None:
     assert nodes["wall/shop"]["state"] == "never run"
     assert nodes["board"]["x"] > nodes["report"]["x"] > nodes["orders"]["x"]
     assert [node["more"] for node in graph["nodes"] if node["name"] == "wall/shop"] == [False]
+
+
+def test_what_a_condition_needs_stands_where_its_lines_enter(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "both/shop", ORDERS & REPORT)
+    deploy(ledger, "either/shop", AssetAny(ORDERS & REPORT, BOARD))
+    deploy(ledger, "two/shop", AtLeast(2, ORDERS, REPORT, BOARD).within(timedelta(hours=1)))
+    deploy(ledger, "one/shop", ORDERS)
+    update(ledger, ORDERS, 0)
+    nodes = site.get("/api/v1/graph", params=FOCUS).json()["nodes"]
+    assert {node["name"]: node["entry"] for node in nodes if node["kind"] == "flow"} == {
+        "both/shop": {"word": "all", "updated": 1, "assets": 2},
+        "either/shop": {"word": "any", "updated": 1, "assets": 3},
+        "two/shop": {"word": "2 of 3", "updated": 1, "assets": 3},
+        "one/shop": None,
+    }
+
+
+def test_around_a_node_are_as_many_levels_as_can_be_read(site: Site, ledger: Ledger) -> None:
+    for number in range(10):
+        deploy(ledger, f"a{number}/shop", ORDERS, produces=(made := Asset(f"s3://lake/many/{number}"),))
+        for second in range(5):
+            deploy(ledger, f"b{number}-{second}/shop", made, produces=(Asset(f"s3://lake/more/{number}-{second}"),))
+    page = read(site.get("/graph", params={"focus": "orders+++"}).text)
+    assert "Only 0 levels up and 1 down are shown" in page.text
+    assert len(site.get("/api/v1/graph", params=FOCUS).json()["nodes"]) == 121
 
 
 @pytest.mark.usefixtures("chain")

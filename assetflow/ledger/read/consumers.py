@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -232,6 +232,11 @@ class ConsumerReader(Topic):
     def named(self, name: str) -> ConsumerRecord | None:
         """Return the consumer with this name, `flow/deployment`, unless it was removed."""
         return next(iter(self._read(_CONSUMERS.where(CONSUMER.c.name == name, _LIVE))), None)
+
+    def called(self, names: Collection[str]) -> list[ConsumerRecord]:
+        """Return the consumers with these names that are scheduled on something."""
+        query = _CONSUMERS.where(in_values(CONSUMER.c.name, "names"), _LISTED)
+        return [_record(row) for row in self._rows(query, {"names": list(names)})]
 
     def number_of(self, text: str) -> int | None:
         """Return the id of the consumer called `flow/deployment`, `flow.deployment` or by its deployment's id."""

@@ -27,6 +27,7 @@ const GraphLook = (() => {
     return `${Math.floor(seconds / 86400)} d ago`;
   };
   const label = (node) => {
+    if (node.kind === "entry") return node.name;
     if (node.kind === "frame") return [cut(visible(node.name), 40), node.state].filter(Boolean).join("   ");
     const name = node.kind === "alias" ? `alias ${node.name}` : node.name;
     const second = [node.state === "updated" ? "" : node.state, node.at ? ago(node.at) : ""].filter(Boolean).join(" · ");
@@ -106,6 +107,15 @@ const GraphLook = (() => {
       { selector: "node[kind = 'group'], node[kind = 'more']", style: { "border-style": "double", "border-width": 4 } },
       tinted(["bad", "missing"], "bad"),
       tinted(["wait", "pause", "stale"], "wait"),
+      {
+        selector: "node[kind = 'entry']",
+        style: {
+          shape: "round-rectangle", "corner-radius": 9, width: "data(width)", height: "data(height)", "font-size": 12, "z-index": 2,
+          "text-halign": "center", "text-justification": "center", "text-margin-x": 0, "border-color": accent, "background-fill": "linear-gradient",
+          "background-gradient-direction": "to-right", "background-gradient-stop-colors": ["filled", "filled", "card", "card"].map((name) => colour(name).replaceAll(" ", "")).join(" "),
+          "background-gradient-stop-positions": (node) => `0% ${node.data("part")}% ${node.data("part")}% 100%`,
+        },
+      },
       {
         selector: "node[kind = 'frame']",
         style: {

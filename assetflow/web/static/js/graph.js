@@ -34,12 +34,17 @@
   let address = new URL(place.dataset.source, location.href);
   const answerIn = (page) => {
     const found = JSON.parse(page.getElementById("graph-data").textContent);
-    const nodes = found.nodes.map(([id, name, state, sign, at, x, y, more]) => {
+    const nodes = found.nodes.map(([id, name, state, sign, at, x, y, more, entry]) => {
       const kind = id.slice(0, id.indexOf(":"));
       const value = id.slice(kind.length + 1);
-      return { id, kind, value, name: name || value, state, sign, at, x, y, more, width: WIDTH, height: HEIGHT };
+      return { id, kind, value, name: name || value, state, sign, at, x, y, more, entry, width: WIDTH, height: HEIGHT };
     });
     const edges = found.edges.map(([source, target, kinds, points]) => ({ source: nodes[source].id, target: nodes[target].id, kinds, points }));
+    for (const { id, name, entry, x, y } of nodes.filter((node) => node.entry)) {
+      const [word, part] = entry;
+      const width = 14 + 6 * word.length;
+      nodes.push({ id: `entry:${id}`, kind: "entry", value: `${name}: ${word}`, name: word, part: 100 * part, sign: "", state: "", at: 0, x: x - WIDTH / 2 + 5 - width / 2, y, more: 0, width, height: 18 });
+    }
     for (const [id, state, sign, left, top, width, height] of found.frames) {
       const value = id.slice(id.indexOf(":") + 1);
       nodes.push({ id, kind: "frame", value, name: value, state, sign, at: 0, x: left + width / 2, y: top + height / 2, more: 0, width, height });
@@ -66,7 +71,7 @@
     const [was, is] = id ? [anchorIn(before, id), anchorIn(after, id)] : [];
     return was && is ? { x: is.x - was.x, y: is.y - was.y } : { x: 0, y: 0 };
   };
-  const CHANGING = ["kind", "name", "state", "sign", "label", "more", "width", "height"];
+  const CHANGING = ["kind", "name", "state", "sign", "label", "more", "width", "height", "part"];
   const OUT_OF_DATE = new Set(["stale", "missing", "outdated"]);
   const classesOf = (edge, signs, many) => {
     const stale = OUT_OF_DATE.has(signs.get(edge.source)) || OUT_OF_DATE.has(signs.get(edge.target)) ? " stale" : "";
@@ -108,7 +113,7 @@
       graph.add(added);
     });
     if (shift.x || shift.y) graph.panBy({ x: -shift.x * graph.zoom(), y: -shift.y * graph.zoom() });
-    const size = wanted.size - answer.frames.length;
+    const size = answer.nodes.filter((node) => node.kind !== "frame" && node.kind !== "entry").length;
     words.textContent = size > 1 ? "" : size ? "Nothing deployed makes this asset, reads it or runs on it." : "No flow is deployed yet.";
     words.classList.add("below");
     note.textContent = answer.truncated ? `Only the nearest ${size} are shown.` : "";
@@ -164,7 +169,7 @@
     const look = getComputedStyle(map);
     pen.fillStyle = look.color;
     pen.strokeStyle = look.getPropertyValue("--accent");
-    for (const node of nodes) if (node.kind !== "frame") pen.fillRect(node.x - node.width / 2, node.y - node.height / 2, node.width, node.height);
+    for (const node of nodes) if (node.kind !== "frame" && node.kind !== "entry") pen.fillRect(node.x - node.width / 2, node.y - node.height / 2, node.width, node.height);
     pen.lineWidth = 2 / scale;
     pen.strokeRect(seen.x1, seen.y1, seen.w, seen.h);
   };
@@ -286,6 +291,10 @@
   };
   graph.on("tap", "node", ({ target, position, originalEvent }) => {
     const kind = target.data("kind");
+    if (kind === "entry") {
+      window.location.assign(goTo(graph.getElementById(target.id().slice("entry:".length))));
+      return;
+    }
     if (kind === "frame") {
       if (list && position.y < target.position("y") - target.height() / 2 + TITLE) fold(target.id());
       return;
@@ -303,7 +312,7 @@
     graph.elements(".path").removeClass("path");
     if (node.nonempty()) node.union(node.predecessors()).union(node.successors()).addClass("path");
   });
-  graph.on("mouseover", "node[kind != 'frame']", ({ target }) => {
+  graph.on("mouseover", "node[kind != 'frame'][kind != 'entry']", ({ target }) => {
     place.title = visible(target.data("value"));
     place.classList.add("pointing");
     showPath(target);
