@@ -16,7 +16,8 @@ from tests.docs.pieces import Piece
 
 def runs(flow: object, steps: Iterable[Any]) -> list[tuple[str, int]]:
     """Return when the flow would run, and with how many updates."""
-    return [(run["at"], len(run["events"])) for run in simulate([flow], list(steps))["runs"]]
+    answer: dict[str, Any] = simulate([flow], list(steps))
+    return [(run["at"], len(run["events"])) for run in answer["runs"]]
 
 
 def at(moment: str, asset: Any = None) -> dict[str, Any]:
