@@ -107,8 +107,11 @@ def show_consumer(name: str, /, *, json: AsJson = False) -> None:
     if json:
         print_json(as_json(found.shown()) | {"runs": runs})
         return
-    on = "on " if record.consumer.schedule.tokens else ""
-    about = [text(found.name, "bold"), text(f"runs {on}{found.condition}"), text(f"state: {found.state}")]
+    about = [
+        text(found.name, "bold"),
+        text(f"runs {'on ' if record.consumer.schedule.tokens else ''}{found.condition}"),
+        text(f"state: {found.state}"),
+    ]
     notes = [*failing_lines(told.failing), *(text(each, "yellow") for each in told.notes)]
     paused = [Text.assemble("stopped: ", found.paused)] if found.paused else []
     show(*about, *paused, *notes, Text(), runs_table(runs, empty="No run of it has ended yet."))

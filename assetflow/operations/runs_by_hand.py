@@ -94,9 +94,8 @@ async def _retry_runs(at: Installation, record: ConsumerRecord, key: str | None,
 def _failed(reader: Reader, record: ConsumerRecord, key: str | None, limit: int | None) -> list[UUID]:
     """Return failed runs, newest first: those of decisions, else those by time and by hand that nothing made good."""
     found = reader.decisions.failed_runs(record.consumer.id, key, limit)
-    failing = reader.ended_runs.failing(record.consumer.name)
-    others = [each.last.flow_run_id for each in failing if key in (None, each.last.target_key)]
-    return [*found] or others[:limit]
+    failing = (each.last for each in reader.ended_runs.failing(record.consumer.name))
+    return [*found] or [each.flow_run_id for each in failing if key in (None, each.target_key)][:limit]
 
 
 async def retry_ended(prefect: OpenPrefect, flow_runs: Sequence[UUID]) -> int:

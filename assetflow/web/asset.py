@@ -174,8 +174,9 @@ def create_event(request: Request, pages: ThePages, backend: TheBackend, form: T
     try:
         extra = _object(form.text("extra"), "extra")
         key = form.text("partition_key") or None
-        by = "the Assets view"
-        event = update_asset(backend, found.listed, event_id=form.key(), extra=extra, partition_key=key, by=by)
+        event = update_asset(
+            backend, found.listed, event_id=form.key(), extra=extra, partition_key=key, by="the Assets view"
+        )
     except AssetflowError as error:
         return asset_page(request, pages, backend, found, status=422, event_form=form.refused(**_field_errors(error)))
     return RedirectResponse(url("/events", event.id), 303)

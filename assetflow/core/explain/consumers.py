@@ -327,10 +327,9 @@ def _kept_then(facts: ConsumerFacts, moment: datetime) -> str:
     else:
         because = causes_in_words(last.decision.because) or f"a {last.decision.kind} asked for it"
         ended = last.run.ended
+        became = "its run had not started" if last.run.launched is None else "its run had not ended"
         if ended is not None and ended <= moment:
             became = f"its run ended {last.run.state} at {at(ended)}"
-        else:
-            became = "its run had not started" if last.run.launched is None else "its run had not ended"
         before = f"{name} was last asked to run at {at(last.decision.made)}, because {because}; {became}."
     if not facts.updated:
         return f"{before} Nothing that it reads had been updated since then, so that nothing was due."
