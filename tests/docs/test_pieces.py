@@ -9,10 +9,13 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import pyarrow
 import pytest
+from pyiceberg.catalog.sql import SqlCatalog
 
 from assetflow import Asset, Eager, flow, listeners
 from assetflow.api.app import create_app
@@ -479,6 +482,22 @@ def test_a_function_over_flows(piece: Piece) -> None:
 
 def test_a_finding_that_a_comment_ignores(piece: Piece) -> None:
     assert lint_files([Path(str(piece("docs/lint.md").__file__))], LintConfig()) == []
+
+
+# docs/spark.md
+
+
+def test_an_append_to_a_table_is_made_once(piece: Piece, tmp_path: Path) -> None:
+    page, rows, path = piece("docs/spark.md"), pyarrow.table({"id": [1, 2]}), str(tmp_path / "clicks")
+    catalog = SqlCatalog("lake", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"file://{tmp_path}/lake")
+    catalog.create_namespace("lake")
+    catalog.create_table("lake.visits", schema=rows.schema)
+    for number in ("a", "a", "b", "a"):
+        page.task_run = SimpleNamespace(id=number)
+        page.append_clicks.fn(path, rows)
+        page.append_visits.fn(catalog.load_table("lake.visits"), rows)
+    assert page.DeltaTable(path).to_pyarrow_table().num_rows == 4
+    assert catalog.load_table("lake.visits").scan().to_arrow().num_rows == 4
 
 
 # docs/checks.md
