@@ -14,7 +14,7 @@ import pytest
 
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.evaluator.incoming.inbox import LAST_RESORT
+from assetflow.evaluator.incoming.assembly import LAST_RESORT
 from assetflow.evaluator.runs.launch import LARGEST_CONTEXT
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from assetflow.prefect_io.rest import SECONDS_TO_ANSWER
