@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
+from uuid import UUID
 
 import pytest
 
 from assetflow import Asset, AssetAlias, asset, task
-from assetflow.authoring.recording import TaskRecording
+from assetflow.authoring import attempts
+from assetflow.authoring.recording import TaskRecording, current_recording
 from assetflow.checks import CheckResult, at_least, bounds, check, no_nulls, unique, values
 from assetflow.core.values.events import Recording
 from assetflow.errors import CheckFailed, InvalidCheck
@@ -116,3 +119,24 @@ def test_rule_12_6_a_failed_check_of_staged_data_is_recorded(tmp_path: Path, mon
 
     (event,) = running.fail().held_back
     assert event.checks == tuple(found[None])
+
+
+def test_rule_12_6_a_failed_attempt_tells_what_was_held_back_before_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Recording] = []
+
+    @task(outlets=[ORDERS], checks={ORDERS: at_least(1)})
+    def load_orders() -> None:
+        running = current_recording()
+        assert running is not None
+        running.held_back(ORDERS, {None: [CheckResult("at_least", "error", False, "at least 1 row", found=0)]})
+        raise RuntimeError("a caller wrapped CheckFailed")
+
+    run = SimpleNamespace(id=UUID(int=7), run_count=2)
+    context = SimpleNamespace(task=load_orders, task_run=run)
+    monkeypatch.setattr(attempts, "TaskRunContext", SimpleNamespace(get=lambda: context))
+    monkeypatch.setattr(attempts, "_emits", lambda: True)
+    monkeypatch.setattr(attempts, "deliver", told.append)
+    with pytest.raises(RuntimeError):
+        load_orders.fn()
+
+    assert [[each.uri for each in one.held_back] for one in told] == [[ORDERS.uri]]
