@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, cast
 from prefect import Flow, Task
 from prefect.tasks import TaskOptions
 
-from assetflow.core.values.assets import Asset, AssetAlias, Outlet, distinct
+from assetflow.core.values.assets import Asset, AssetAlias, Outlet, check_code_version, distinct
 from assetflow.core.values.conditions import ConditionLike, Token
 from assetflow.core.values.keeping import Output
-from assetflow.core.values.versions import check_code_version
 from assetflow.prefect_io.internals import flow_run_contexts
 
 if TYPE_CHECKING:

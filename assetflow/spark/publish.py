@@ -20,8 +20,7 @@ from prefect.context import FlowRunContext, TaskRunContext
 from assetflow.authoring.recording import TaskRecording, current_recording, is_outlet_of_a_running_task
 from assetflow.authoring.triggering import partition_key as key_of_run
 from assetflow.core.partitions import check_key
-from assetflow.core.values.assets import Asset
-from assetflow.core.values.versions import check_data_version
+from assetflow.core.values.assets import Asset, check_data_version
 from assetflow.errors import InvalidCheck, PublishFailed
 from assetflow.spark.data_files import AttemptId, current_attempt, data_files
 from assetflow.spark.gate import check_staged

@@ -38,12 +38,11 @@ from assetflow.core.simulate.steps import (
     TickStep,
 )
 from assetflow.core.simulate.world import World
-from assetflow.core.values.assets import Asset
+from assetflow.core.values.assets import Asset, check_data_version
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent, Origin, Recording, check_extra
 from assetflow.core.values.outcome import TaskOutcome, Update
 from assetflow.core.values.uri import check_alias
-from assetflow.core.values.versions import check_data_version
 from assetflow.errors import AssetflowError, OutletError
 
 # The rules by which a flow may be refused because of what is deployed beside it.

@@ -29,8 +29,8 @@ from assetflow.core.simulate.steps import (
     TriggerStep,
 )
 from assetflow.core.simulate.world import World
+from assetflow.core.values.assets import check_data_version
 from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.versions import check_data_version
 
 
 @carry_out.register

@@ -15,10 +15,9 @@ from assetflow.core.rules.fold import Touched, record
 from assetflow.core.rules.registry import touch_ended
 from assetflow.core.simulate.steps import Ending, RunState
 from assetflow.core.simulate.world import TimeRun, World
-from assetflow.core.values.assets import Asset
+from assetflow.core.values.assets import Asset, check_data_version
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
-from assetflow.core.values.versions import check_data_version
 from assetflow.errors import InvalidScenario
 
 LONGEST_CHAIN = 1_000

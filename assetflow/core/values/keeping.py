@@ -9,10 +9,9 @@ from typing import Literal, NamedTuple, cast
 
 from assetflow.core.partitions import EveryTargetMapper, PartitionMapper
 from assetflow.core.shapes import shape
-from assetflow.core.values.assets import Asset, AssetRef
+from assetflow.core.values.assets import Asset, AssetRef, check_code_version
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.freshness_policy import FreshnessPolicy
-from assetflow.core.values.versions import check_code_version
 from assetflow.errors import InvalidSchedule
 
 Kind = Literal["eager", "lazy"]

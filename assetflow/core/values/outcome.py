@@ -12,10 +12,9 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from assetflow.core.partitions import check_key
-from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, Outlet, distinct, merged
+from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, Outlet, check_data_version, distinct, merged
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import canonical_json, check_extra, event_id
-from assetflow.core.values.versions import check_data_version
 from assetflow.errors import InvalidEvent, OutletError, RecordingFailed, TooLarge
 
 # One partition key, several, or several with their data versions.

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from assetflow.core.json_data import fit_json
 from assetflow.core.partitions import check_key
-from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.assets import RULE, Asset, AssetAlias, check_data_version
 from assetflow.core.values.events import (
     AssetEvent,
     Origin,
@@ -19,7 +19,6 @@ from assetflow.core.values.events import (
     event_id,
     recording_id,
 )
-from assetflow.core.values.versions import RULE, check_data_version
 from assetflow.errors import AssetflowError, InvalidEvent
 
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from assetflow.core.json_data import fit_json, fit_number, fit_text
 from assetflow.core.partitions import check_key
 from assetflow.core.shapes import as_json, from_json
-from assetflow.core.values.assets import Asset
+from assetflow.core.values.assets import Asset, check_data_version
 from assetflow.core.values.checks import CheckResult
 from assetflow.core.values.events import (
     AssetEvent,
@@ -23,7 +23,6 @@ from assetflow.core.values.events import (
     fit_metrics,
 )
 from assetflow.core.values.uri import check_alias, check_name
-from assetflow.core.values.versions import check_data_version
 from assetflow.core.wire import fields
 from assetflow.core.wire.fields import Json
 from assetflow.errors import InvalidEvent
