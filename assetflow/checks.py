@@ -9,7 +9,7 @@
 """
 
 from assetflow.authoring.checks import Check, at_least, bounds, check, no_nulls, schema, unique, values
-from assetflow.core.values.checks import CheckResult
+from assetflow.core.values.events import CheckResult
 from assetflow.spark.publish import staged
 
 __all__ = ["Check", "CheckResult", "at_least", "bounds", "check", "no_nulls", "schema", "staged", "unique", "values"]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, cast
 
 if TYPE_CHECKING:
-    from assetflow.core.values.checks import CheckResult
+    from assetflow.core.values.events import CheckResult
 
 
 class AssetflowError(Exception):

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, cast, get_args, overload
 
 from assetflow.authoring.metadata import to_outlet
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
-from assetflow.core.values.checks import Severity
 from assetflow.core.values.conditions import AssetLike, Token
+from assetflow.core.values.events import Severity
 from assetflow.errors import InvalidCheck, InvalidFlow, not_a
 
 if TYPE_CHECKING:

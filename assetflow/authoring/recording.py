@@ -14,8 +14,16 @@ from assetflow.authoring.metadata import OutletEvents
 from assetflow.authoring.origin import current_origin, is_deployed, run_logger, run_start
 from assetflow.authoring.triggering import partition_key
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
-from assetflow.core.values.checks import CheckResult
-from assetflow.core.values.events import SCHEMA, AssetEvent, Pin, Recording, event_id, fit_metrics, recording_id
+from assetflow.core.values.events import (
+    SCHEMA,
+    AssetEvent,
+    CheckResult,
+    Pin,
+    Recording,
+    event_id,
+    fit_metrics,
+    recording_id,
+)
 from assetflow.core.values.outcome import ResolveName, TaskOutcome, Update
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, CheckFailed, InvalidFlow, OutletError, RecordingFailed

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson, AssetName, Wide
-from assetflow.core.values.checks import CheckedData, CheckHistory, CheckResult
+from assetflow.core.values.events import CheckedData, CheckHistory, CheckResult
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_uri
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from assetflow.authoring.checks import Check
 from assetflow.core.json_data import fit_json, fit_number
-from assetflow.core.values.checks import CheckResult
+from assetflow.core.values.events import CheckResult
 from assetflow.core.values.redaction import redact
 from assetflow.errors import CheckFailed
 from assetflow.spark.data_files import FileFacts

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 from assetflow.authoring.checks import Check
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.checks import CheckResult
+from assetflow.core.values.events import CheckResult
 from assetflow.errors import AssetflowError, PublishFailed
 from assetflow.spark.checking import Results
 from assetflow.spark.watch import reason_of

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
-from assetflow.core.values.checks import CheckedData, CheckResult
-from assetflow.core.values.events import SCHEMA, AssetEvent
+from assetflow.core.values.events import SCHEMA, AssetEvent, CheckedData, CheckResult
 
 WIDTH, HEIGHT = 120, 28
 _MARGIN = 3

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from assetflow.core.values.checks import CheckResult
+from assetflow.core.values.events import CheckResult
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import READ_FIRST
 from tests.cli.conftest import Call

@@ -9,8 +9,7 @@ from uuid import uuid4
 
 from assetflow.core.explain.events import shown_event
 from assetflow.core.shapes import as_json
-from assetflow.core.values.checks import CheckResult
-from assetflow.core.values.events import Recording
+from assetflow.core.values.events import CheckResult, Recording
 from assetflow.core.wire.events import event_from_json, recording_from_json, recording_to_json
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.own_events import check_failed

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.values.checks import CheckResult, Severity
-from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.events import AssetEvent, CheckResult, Origin, Recording, Severity
 from assetflow.ledger import Ledger
 from assetflow.web.plots import metrics_words, span_words
 from tests.cli.shop import NOON, ORDERS, event_id, update

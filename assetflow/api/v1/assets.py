@@ -25,8 +25,7 @@ from assetflow.core.freshness.asset_freshness import FreshnessChange, FreshnessN
 from assetflow.core.graph.lineage import DATA, SCHEDULING, EdgeKind
 from assetflow.core.json_data import fit_text
 from assetflow.core.values.assets import check_data_version
-from assetflow.core.values.checks import CheckHistory
-from assetflow.core.values.events import Origin
+from assetflow.core.values.events import CheckHistory, Origin
 from assetflow.core.values.posted_events import key_by_hand
 from assetflow.errors import UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter, ShownAsset

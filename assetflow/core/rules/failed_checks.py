@@ -8,8 +8,7 @@ from datetime import datetime
 from uuid import UUID, uuid5
 
 from assetflow.core.shapes import HIDDEN, TextOrNull, shape
-from assetflow.core.values.checks import CheckResult
-from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.events import AssetEvent, CheckResult
 
 _NAMESPACE = UUID("5d6c4f0e-8a6b-5b7e-9d8f-0b6f0e1c2a44")
 

@@ -10,9 +10,9 @@ from assetflow.core.json_data import fit_json, fit_number, fit_text
 from assetflow.core.partitions import check_key
 from assetflow.core.shapes import as_json, from_json
 from assetflow.core.values.assets import Asset, check_data_version
-from assetflow.core.values.checks import CheckResult
 from assetflow.core.values.events import (
     AssetEvent,
+    CheckResult,
     Origin,
     OriginKind,
     Pin,
