@@ -15,8 +15,7 @@ from assetflow.cli.values import AsJson, Time
 from assetflow.cli.watch import lists, watchable
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.freshness.asset_freshness import AssetFreshness
-from assetflow.core.values.spans import rounded_in_words
-from assetflow.core.values.words import count
+from assetflow.core.values.words import count, rounded_in_words
 from assetflow.errors import places
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.ledger import Ledger

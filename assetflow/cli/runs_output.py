@@ -13,7 +13,7 @@ from rich.text import Text
 
 from assetflow.cli.output import id_cell, rows, table, text, time_cell
 from assetflow.core.rules.ended_runs import EndedRun
-from assetflow.core.values.spans import rounded_in_words
+from assetflow.core.values.words import rounded_in_words
 from assetflow.errors import AssetflowError
 from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.installation import open_prefect

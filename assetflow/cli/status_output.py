@@ -10,7 +10,7 @@ from rich.text import Text
 
 from assetflow.cli.output import print_json, rows, show, table, text, time_cell
 from assetflow.core.explain.status import AssetExplanation, DataStep, ReadVersion, Status, short
-from assetflow.core.values.spans import rounded_in_words
+from assetflow.core.values.words import rounded_in_words
 
 _MARKS = {"fresh": ("●", "green"), "stale": ("●", "yellow"), "missing": ("○", "red")}
 _OTHER = ("–", "dim")

@@ -25,7 +25,7 @@ from prefect.events.schemas.events import ResourceSpecification
 from assetflow.core.values.conditions import Condition, Gate, Leaf, Token, fold_condition
 from assetflow.core.values.schedule_values import ScheduleValue, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
-from assetflow.core.values.spans import LONGEST
+from assetflow.core.values.words import LONGEST
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
 from assetflow.prefect_io.automation_text import short_sentence
 from assetflow.prefect_io.names import ALIAS_ROLE, ASSET_UPDATED, MATERIALIZATION_SUCCEEDED, alias_resource_id

@@ -14,8 +14,7 @@ from assetflow.api.requests import LARGEST, Backend, Number, Text, TheBackend, T
 from assetflow.core.freshness.records import Backfill, StepState
 from assetflow.core.rules.runs import run_name
 from assetflow.core.values.keeping import Cause
-from assetflow.core.values.spans import rounded_in_words
-from assetflow.core.values.words import count
+from assetflow.core.values.words import count, rounded_in_words
 from assetflow.errors import Conflict, LedgerForeign, UnknownAsset
 from assetflow.ledger.read.backfills import BackfillRecord, BackfillTargetRecord
 from assetflow.ledger.read.reader import Reader

@@ -25,8 +25,7 @@ from assetflow.core.explain import source_of
 from assetflow.core.explain.events import maker_of
 from assetflow.core.explain.status import short
 from assetflow.core.values.redaction import redact, without_passwords
-from assetflow.core.values.spans import rounded_in_words
-from assetflow.core.values.words import ID_IN_TEXT, ago, at, count, iso, shown
+from assetflow.core.values.words import ID_IN_TEXT, ago, at, count, iso, rounded_in_words, shown
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.feed import Position
 from assetflow.ledger.read.reader import Reader

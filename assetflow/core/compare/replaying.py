@@ -21,8 +21,7 @@ from assetflow.core.values.consumers import Consumer, Decision, Receipt
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.core.values.keeping import NOTHING
 from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.values.spans import span_in_words
-from assetflow.core.values.words import count
+from assetflow.core.values.words import count, span_in_words
 
 _INSTANT = timedelta(microseconds=1)
 _NO_DATA = "Eager and Lazy flows are not replayed: what they do follows from what their runs make"

@@ -13,8 +13,7 @@ from assetflow.core.explain.events import maker_of
 from assetflow.core.rules.runs import FAILED
 from assetflow.core.shapes import TextOrNull, called, shape
 from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.spans import rounded_in_words
-from assetflow.core.values.words import at, count, some
+from assetflow.core.values.words import at, count, rounded_in_words, some
 
 T = TypeVar("T")
 

@@ -11,8 +11,7 @@ from assetflow.core.freshness.records import Chain, PolicyChange, PolicyRecord
 from assetflow.core.shapes import shape
 from assetflow.core.values.freshness_policy import DataTime, FreshnessPolicy, State
 from assetflow.core.values.keeping import ShownCause, causes_in_words
-from assetflow.core.values.spans import rounded_in_words, span_in_words
-from assetflow.core.values.words import iso, since
+from assetflow.core.values.words import iso, rounded_in_words, since, span_in_words
 
 _NAMESPACE = UUID("9e1d1d4f-3a5b-5f0a-8c36-2f6f2a9b7d10")
 

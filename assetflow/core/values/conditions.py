@@ -23,7 +23,7 @@ from typing import (
 )
 
 from assetflow.core.time.timetables import CronTriggerTimetable, Timetable, times_in_words
-from assetflow.core.values.spans import check_count, check_span, span_in_words
+from assetflow.core.values.words import check_count, check_span, span_in_words
 from assetflow.errors import InvalidSchedule, not_a
 
 GateKind = Literal["all", "any", "at_least", "times", "within", "since"]

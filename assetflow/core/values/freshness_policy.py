@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast
 
 from assetflow.core.time.cron import Cron
 from assetflow.core.values.conditions import Leaf, Token, stands_for
-from assetflow.core.values.spans import span_in_words
+from assetflow.core.values.words import span_in_words
 from assetflow.errors import InvalidSchedule
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from assetflow.core.time.timetables import (
     zone_of,
 )
 from assetflow.core.values.conditions import Condition, Gate, Leaf, Token, from_postfix
-from assetflow.core.values.spans import check_count, check_span, span_in_words
+from assetflow.core.values.words import check_count, check_span, span_in_words
 from assetflow.errors import InvalidSchedule
 
 if TYPE_CHECKING:

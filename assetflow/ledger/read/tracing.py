@@ -21,7 +21,7 @@ from assetflow.core.partitions import EveryTargetMapper
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.consumers import ReceiptStatus
 from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.spans import rounded_in_words
+from assetflow.core.values.words import rounded_in_words
 from assetflow.errors import MappingError
 from assetflow.ledger.read import Topic
 from assetflow.ledger.read.assets import READABLE_NAME
