@@ -34,8 +34,7 @@ from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAt
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet, distinct
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.keeping import Output
-from assetflow.core.values.schedule_checks import never_runs
-from assetflow.core.values.schedules import ConsumerOptions, Schedule, WhilePaused
+from assetflow.core.values.schedules import ConsumerOptions, Schedule, WhilePaused, never_runs
 from assetflow.core.values.timing import Intake, OnDeadline
 from assetflow.core.wire.declarations import FlowDeclaration, declaration_to_text
 from assetflow.errors import AssetflowError, AssetflowWarning, InvalidFlow, InvalidSchedule

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, TypedDict, cast
 from prefect.schedules import Schedule as PrefectSchedule
 
 from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, RRuleTimetable, Timetable
-from assetflow.core.values.schedule_checks import check_schedule
 from assetflow.core.values.schedule_values import ScheduleValue, to_schedule
-from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.schedules import ConsumerOptions, Schedule, check_schedule
 from assetflow.core.values.timing import Deadline, Intake, OnDeadline, make_deadline
 from assetflow.errors import InvalidTimetable, not_a
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 from uuid import UUID, uuid4
 
 from assetflow.core.values.events import canonical_json
-from assetflow.core.values.schedule_checks import refuse_endless_waiting
-from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.schedules import ConsumerOptions, refuse_endless_waiting
 from assetflow.core.wire import FlowDeclaration, declaration_from_text, declaration_to_text
 from assetflow.core.wire.deployments import Deployed, DeployedChanges
 from assetflow.errors import AssetflowError, InvalidFlow, InvalidSchedule

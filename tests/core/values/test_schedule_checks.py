@@ -8,8 +8,8 @@ import pytest
 
 from assetflow import Asset, AssetAlias, PartitionedAssetTimetable
 from assetflow.core.partitions import PartitionMapper
-from assetflow.core.values.schedule_checks import check_schedule
 from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import check_schedule
 from assetflow.errors import (
     AssetflowError,
     InvalidPartition,
