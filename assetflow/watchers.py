@@ -11,9 +11,9 @@ Each message in the queue is an update of the asset, and starts the flow. Contra
 """
 
 from assetflow.core.values.addresses import block
-from assetflow.core.values.other_triggers import ClassTrigger, WebhookTrigger
 from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger, SQLTrigger
 from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, Trigger
+from assetflow.core.values.watchers import ClassTrigger, WebhookTrigger
 from assetflow.core.watchers.messages import Message
 from assetflow.core.watchers.table_changes import Change
 

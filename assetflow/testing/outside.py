@@ -13,9 +13,9 @@ from fsspec.utils import glob_translate  # pyright: ignore[reportMissingTypeStub
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin
-from assetflow.core.values.other_triggers import WebhookTrigger
 from assetflow.core.values.posted_events import observation, read_versions
 from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger
+from assetflow.core.values.watchers import WebhookTrigger
 from assetflow.core.watchers import files, messages
 from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.errors import InvalidEvent, InvalidWatcher, UnknownWatcher

@@ -15,7 +15,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from assetflow.core.values.addresses import with_variables
-from assetflow.core.values.other_triggers import ClassTrigger
+from assetflow.core.values.watchers import ClassTrigger
 from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.core.watchers.table_changes import CURSOR, Change, Found, intake_of
 from assetflow.errors import WatchingFailed

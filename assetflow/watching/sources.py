@@ -22,10 +22,9 @@ from assetflow.core.values.addresses import (
     check_scheme,
     with_variables,
 )
-from assetflow.core.values.other_triggers import ClassTrigger
 from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger, SQLTrigger
 from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, Schemes, check_stays, other_kinds
-from assetflow.core.values.watchers import UnreadableTrigger
+from assetflow.core.values.watchers import ClassTrigger, UnreadableTrigger
 from assetflow.core.watchers.table_changes import CURSOR
 from assetflow.errors import InvalidWatcher, WatchingFailed
 from assetflow.evaluator.ledger_thread import LedgerThread

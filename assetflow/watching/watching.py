@@ -13,8 +13,8 @@ from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
 from assetflow.core.values.events import Recording
-from assetflow.core.values.other_triggers import WebhookTrigger
 from assetflow.core.values.triggers import MessageQueueTrigger
+from assetflow.core.values.watchers import WebhookTrigger
 from assetflow.core.values.words import shown
 from assetflow.core.watchers.intake import RefusedChange, Watched, WatcherIntake
 from assetflow.crash_points import reach

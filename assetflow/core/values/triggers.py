@@ -26,7 +26,7 @@ from assetflow.errors import InvalidWatcher
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-    from assetflow.core.values.other_triggers import MessageTrigger
+    from assetflow.core.values.watchers import MessageTrigger
 
 Start = Literal["known", "existing"]
 _WILD_BUCKET = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^/]*[*?\[]")

@@ -17,9 +17,9 @@ from uuid import UUID, uuid5
 from assetflow.core.json_data import fit_text
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.other_triggers import MessageTrigger, Signs
 from assetflow.core.values.posted_events import event_by_hand
 from assetflow.core.values.triggers import NOT_THERE, last_name, value_at
+from assetflow.core.values.watchers import MessageTrigger, Signs
 from assetflow.core.values.words import shown
 from assetflow.core.watchers.intake import Note, RefusedChange, Watched, WatcherIntake
 from assetflow.errors import AssetflowError, InvalidEvent, InvalidWatcher, TooLarge, WrongSignature

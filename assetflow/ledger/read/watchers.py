@@ -9,8 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, exists, func, select
 
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.other_triggers import WebhookTrigger
-from assetflow.core.values.watchers import stored_trigger
+from assetflow.core.values.watchers import WebhookTrigger, stored_trigger
 from assetflow.core.watchers.intake import Note
 from assetflow.core.wire.conditions import node_from_json
 from assetflow.ledger.lease import Role, clock, is_held, read_lease
