@@ -16,7 +16,7 @@ from assetflow.cli.values import AsJson, Wide
 from assetflow.core.explain import shown_event
 from assetflow.core.explain.status import Status
 from assetflow.core.shapes import as_json
-from assetflow.core.values.redaction import redact
+from assetflow.core.values.addresses import redact
 from assetflow.core.values.words import ago, at, shown
 from assetflow.errors import UnknownAsset
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset

@@ -15,8 +15,8 @@ from assetflow.cli.output import empty_message, id_cell, print_json, rows, show,
 from assetflow.cli.values import AsJson, AtLeastOne, EventName, Wide, since_option
 from assetflow.cli.watch import lists
 from assetflow.core.explain import shown_event, source_of
+from assetflow.core.values.addresses import redact
 from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.redaction import redact
 from assetflow.core.values.words import shown
 from assetflow.ledger.read.explanations import event_explanation
 from assetflow.ledger.read.reader import Reader

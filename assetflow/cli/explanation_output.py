@@ -26,7 +26,7 @@ from assetflow.core.explain import (
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.run_reads import RunRead
 from assetflow.core.rules.ended_runs import Failing
-from assetflow.core.values.redaction import redacted
+from assetflow.core.values.addresses import redacted
 from assetflow.core.values.words import at, count, shown
 
 # The columns that a line of a tree needs for its text. A tree that leaves less is printed as lines with their depth.

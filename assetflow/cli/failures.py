@@ -14,7 +14,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from assetflow.core.values.redaction import without_passwords
+from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.words import shown
 from assetflow.errors import AssetflowError, InvalidCall, LedgerMissing, PrefectUnset, StackFailed
 

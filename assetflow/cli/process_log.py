@@ -7,7 +7,7 @@ import logging
 import sys
 from datetime import UTC, datetime
 
-from assetflow.core.values.redaction import without_passwords
+from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.words import shown
 from assetflow.settings import get_settings
 

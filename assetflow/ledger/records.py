@@ -11,11 +11,11 @@ from uuid import UUID
 from assetflow.core.rules.runs import Named, run_name
 from assetflow.core.rules.timers import Timer
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, called, shape
+from assetflow.core.values.addresses import redact
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import Cause, ShownCause
-from assetflow.core.values.redaction import redact
 from assetflow.core.values.triggers import Trigger
 
 # The columns to sort by, each with whether it descends.

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.redaction import without_passwords
 from assetflow.errors import AssetflowError, LedgerError
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.events import DECIDED_UNTIL, only_here

@@ -23,7 +23,7 @@ from uuid import uuid4
 
 import httpx
 
-from assetflow.core.values.redaction import without_passwords
+from assetflow.core.values.addresses import without_passwords
 
 _URL, _KEY, _AUTH_STRING = "PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING"
 _HEADERS, _HOME = "PREFECT_CLIENT_CUSTOM_HEADERS", "PREFECT_HOME"

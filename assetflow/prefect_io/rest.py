@@ -20,7 +20,7 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
-from assetflow.core.values.redaction import without_passwords
+from assetflow.core.values.addresses import without_passwords
 from assetflow.errors import (
     PrefectNotFound,
     PrefectRefused,

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from assetflow.core.values.redaction import without_passwords
+from assetflow.core.values.addresses import without_passwords
 from assetflow.prefect_io.open_runs import run_end
 from assetflow.prefect_io.rest import Json, PrefectApi
 

@@ -19,7 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 from websockets.typing import Subprotocol
 
-from assetflow.core.values.redaction import without_passwords
+from assetflow.core.values.addresses import without_passwords
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.connection import event_stream_token, request_headers
 from assetflow.prefect_io.rest import Json

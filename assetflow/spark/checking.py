@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from assetflow.authoring.checks import Check
 from assetflow.core.json_data import fit_json, fit_number
+from assetflow.core.values.addresses import redact
 from assetflow.core.values.events import CheckResult
-from assetflow.core.values.redaction import redact
 from assetflow.errors import CheckFailed
 from assetflow.spark.data_files import FileFacts
 from assetflow.spark.partitioned import KEY_COLUMN

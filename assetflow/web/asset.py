@@ -15,8 +15,8 @@ from fastapi.responses import RedirectResponse
 
 from assetflow.api.posted_events import make_event
 from assetflow.api.requests import LARGEST, Backend, NamedAsset, Text, TheBackend
+from assetflow.core.values.addresses import redacted
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.redaction import redacted
 from assetflow.errors import AssetflowError, Conflict, InvalidEvent, LedgerForeign, UnknownAsset
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader

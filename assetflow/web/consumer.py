@@ -12,9 +12,9 @@ from fastapi.responses import RedirectResponse
 
 from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, TheBackend
 from assetflow.core.graph.lineage import loops_through
+from assetflow.core.values.addresses import redacted
 from assetflow.core.values.conditions import AssetAll
 from assetflow.core.values.consumers import Consumer
-from assetflow.core.values.redaction import redacted
 from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable, UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.read.reader import Reader

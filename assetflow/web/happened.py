@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from assetflow.core.explain import source_of
+from assetflow.core.values.addresses import redacted
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import CauseKind
-from assetflow.core.values.redaction import redacted
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, EventFilter
 

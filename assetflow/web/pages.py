@@ -24,7 +24,7 @@ from assetflow.api.requests import Backend
 from assetflow.core.explain import source_of
 from assetflow.core.explain.events import maker_of
 from assetflow.core.explain.status import short
-from assetflow.core.values.redaction import redact, without_passwords
+from assetflow.core.values.addresses import redact, without_passwords
 from assetflow.core.values.words import ID_IN_TEXT, ago, at, count, iso, rounded_in_words, shown
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.feed import Position

@@ -14,7 +14,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.requests import LARGEST, Backend, TheBackend, TheReader
-from assetflow.core.values.redaction import redacted
+from assetflow.core.values.addresses import redacted
 from assetflow.errors import AssetflowError
 from assetflow.ledger.read.explanations import READ_FIRST, decision_explanation, event_explanation
 from assetflow.ledger.read.reader import Reader

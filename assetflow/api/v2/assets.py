@@ -24,7 +24,7 @@ from assetflow.api.v2.airflow_terms import (
     order_of,
     page_size,
 )
-from assetflow.core.values.redaction import redact
+from assetflow.core.values.addresses import redact
 from assetflow.core.values.words import iso
 from assetflow.ledger.read.assets import AssetFilter, AssetUsers, ListedAsset
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 
 from assetflow.api.v2.airflow_terms import run_to_json
+from assetflow.core.values.addresses import redacted_mapping
 from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.redaction import redacted_mapping
 from assetflow.core.values.words import iso
 from assetflow.ledger.read.events import ConsumedBy
 from assetflow.ledger.read.reader import Reader

@@ -14,7 +14,7 @@ from assetflow.api.airflow_shapes import DagRunOut, MaterializeIn
 from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Json, TheBackend
 from assetflow.api.v2.airflow_terms import AssetId, asset_numbered, dag_id
-from assetflow.core.values.redaction import redact
+from assetflow.core.values.addresses import redact
 from assetflow.core.values.words import iso
 from assetflow.errors import places
 from assetflow.ledger.read.reader import Reader

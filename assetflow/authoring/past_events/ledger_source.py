@@ -11,8 +11,8 @@ from uuid import UUID
 
 from assetflow.authoring.past_events.prefect_source import Dated, PrefectLog
 from assetflow.authoring.past_events.reading import PastEventQuery
+from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.events import AssetEvent, Pin
-from assetflow.core.values.redaction import without_passwords
 from assetflow.errors import LedgerForeign
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter

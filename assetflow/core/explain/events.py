@@ -10,9 +10,9 @@ from uuid import UUID
 
 from assetflow.core.explain.facts import DecisionFacts
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, shape
+from assetflow.core.values.addresses import redacted
 from assetflow.core.values.consumers import Receipt, ReceiptStatus
 from assetflow.core.values.events import AssetEvent, CheckResult, Origin
-from assetflow.core.values.redaction import redacted
 from assetflow.core.values.words import at
 
 

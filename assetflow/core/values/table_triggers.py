@@ -12,10 +12,10 @@ from assetflow.core.values.addresses import (
     PrefectBlock,
     check_address,
     is_variable,
+    looks_secret,
     refuse_password,
     without_user,
 )
-from assetflow.core.values.redaction import looks_secret
 from assetflow.core.values.triggers import AnyScheme, Start, Trigger, check_every, check_location, check_start
 from assetflow.errors import InvalidWatcher
 

@@ -16,10 +16,10 @@ from assetflow.core.values.addresses import (
     PrefectBlock,
     address_from_json,
     is_variable,
+    looks_secret,
     refuse_password,
     variables_of,
 )
-from assetflow.core.values.redaction import looks_secret
 from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger, SQLTrigger
 from assetflow.core.values.triggers import FileTrigger, Format, MessageQueueTrigger, Trigger, check_reading
 from assetflow.errors import InvalidEvent, InvalidWatcher, not_a

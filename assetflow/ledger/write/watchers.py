@@ -12,10 +12,10 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 from assetflow.core.json_data import fit_text
 from assetflow.core.rules.fold import Recorded
 from assetflow.core.rules.state.prefetch import prefetch
+from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.posted_events import kept_payload
-from assetflow.core.values.redaction import without_passwords
 from assetflow.core.values.watchers import AssetWatcher, stored_trigger
 from assetflow.core.watchers.intake import CursorStep, RefusedChange, WatcherIntake
 from assetflow.core.wire.conditions import node_to_json

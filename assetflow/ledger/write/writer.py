@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, update
 
-from assetflow.core.values.redaction import without_passwords
+from assetflow.core.values.addresses import without_passwords
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
 from assetflow.ledger.write.assets import AssetWriter, LineageWriter
