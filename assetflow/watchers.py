@@ -14,7 +14,7 @@ from assetflow.core.values.addresses import block
 from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger, SQLTrigger
 from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, Trigger
 from assetflow.core.values.watchers import ClassTrigger, WebhookTrigger
-from assetflow.core.watchers.messages import Message
+from assetflow.core.watchers.intake import Message
 from assetflow.core.watchers.table_changes import Change
 
 __all__ = [

@@ -31,8 +31,7 @@ from redis import Redis
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.watchers import AssetWatcher
-from assetflow.core.watchers.intake import Watched
-from assetflow.core.watchers.messages import Message, intake_of
+from assetflow.core.watchers.intake import Message, Watched, intake_of
 from assetflow.ledger import Ledger
 from assetflow.watchers import DeltaTableTrigger, FileTrigger, MessageQueueTrigger, Trigger
 from benchmarks import ring

@@ -7,7 +7,7 @@ from starlette.concurrency import run_in_threadpool
 
 from assetflow.api.problems import answers
 from assetflow.api.requests import TheBackend
-from assetflow.core.watchers.messages import MOST_BYTES, check_signature, message_id
+from assetflow.core.watchers.intake import MOST_BYTES, check_signature, message_id
 from assetflow.errors import TooLarge
 from assetflow.operations.webhooks import Received, find_webhook, receive, secret_of
 

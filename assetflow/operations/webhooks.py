@@ -9,8 +9,7 @@ from typing import Literal, cast
 from assetflow.core.shapes import shape
 from assetflow.core.values.addresses import PrefectBlock, with_variables
 from assetflow.core.values.watchers import WebhookTrigger
-from assetflow.core.watchers.intake import Watched
-from assetflow.core.watchers.messages import Message, intake_of
+from assetflow.core.watchers.intake import Message, Watched, intake_of
 from assetflow.errors import UnknownWatcher, WatchingFailed
 from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.installation import Installation

@@ -16,7 +16,7 @@ from assetflow.core.values.events import AssetEvent, Origin
 from assetflow.core.values.posted_events import observation, read_versions
 from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger
 from assetflow.core.values.watchers import WebhookTrigger
-from assetflow.core.watchers import files, messages
+from assetflow.core.watchers import files, intake
 from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.errors import InvalidEvent, InvalidWatcher, UnknownWatcher
 from assetflow.ledger import Ledger
@@ -49,8 +49,8 @@ class Outside:
         if not isinstance(trigger, MessageQueueTrigger | WebhookTrigger):
             raise InvalidWatcher(f"{watcher} watches no queue: {trigger.describe()}", fix="Write h.file(…)")
         written = body if isinstance(body, bytes) else json.dumps(body).encode()
-        given = messages.Message(written, number)
-        intake = messages.intake_of(
+        given = intake.Message(written, number)
+        intake = intake.intake_of(
             [(given, number or str(uuid4()))], [_watched(found)], "harness", trigger.describe(), now
         )
         return self._record(intake, now)

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
-from assetflow.core.watchers.messages import Message
+from assetflow.core.watchers.intake import Message
 from assetflow.watching.message_source import BrokerQueue
 
 SECONDS = 60.0

@@ -9,8 +9,7 @@ from typing import Protocol, cast
 from uuid import UUID, uuid4
 
 from assetflow.core.values.triggers import MessageQueueTrigger
-from assetflow.core.watchers.intake import Note, Watched, WatcherIntake
-from assetflow.core.watchers.messages import Message, Notes, intake_of
+from assetflow.core.watchers.intake import Message, Note, Notes, Watched, WatcherIntake, intake_of
 from assetflow.evaluator.ledger_thread import LedgerThread
 
 

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from assetflow.core.values.addresses import kafka_options
 from assetflow.core.values.triggers import MessageQueueTrigger
-from assetflow.core.watchers.messages import Message
+from assetflow.core.watchers.intake import Message
 from assetflow.errors import WatchingFailed
 from assetflow.watching.kinds import needing
 from assetflow.watching.message_source import BrokerQueue

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from assetflow.core.values.addresses import source_of_url, without_user
 from assetflow.core.values.triggers import MessageQueueTrigger
-from assetflow.core.watchers.messages import Message
+from assetflow.core.watchers.intake import Message
 from assetflow.errors import WatchingFailed
 from assetflow.watching.kinds import needing
 from assetflow.watching.message_source import BrokerQueue

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from assetflow import Asset
-from assetflow.core.watchers.intake import Watched, WatcherIntake
-from assetflow.core.watchers.messages import Message, intake_of
+from assetflow.core.watchers.intake import Message, Watched, WatcherIntake, intake_of
 from assetflow.watchers import MessageQueueTrigger
 
 LONE = b"\\ud800"

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 
-from assetflow.core.watchers.messages import check_signature, message_id
+from assetflow.core.watchers.intake import check_signature, message_id
 from assetflow.errors import WrongSignature
 
 NOW = datetime.now(UTC).replace(microsecond=0)
