@@ -17,8 +17,8 @@ from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision, MissedDeadline
 from assetflow.core.values.uri import normalize
+from assetflow.core.wire.declarations import causes_to_json
 from assetflow.core.wire.fields import Json
-from assetflow.core.wire.freshness import causes_to_json
 from assetflow.errors import InvalidCall
 from assetflow.prefect_io.names import (
     CHECK_FAILED,

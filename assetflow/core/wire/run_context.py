@@ -15,9 +15,9 @@ from uuid import UUID
 from assetflow.core.freshness.records import Asked
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.wire import fields
+from assetflow.core.wire.declarations import asked_from_json, asked_to_json
 from assetflow.core.wire.events import VERSION, check_version, event_to_json, recorded_event_from_json
 from assetflow.core.wire.fields import Json
-from assetflow.core.wire.freshness import asked_from_json, asked_to_json
 from assetflow.errors import InvalidEvent
 
 CONTEXT_KEY = "assetflow"

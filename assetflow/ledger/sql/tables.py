@@ -19,8 +19,8 @@ from sqlalchemy.orm import declared_attr, registry
 from sqlmodel import Field, SQLModel
 
 from assetflow.core.time.timetables import timetable_from_json
+from assetflow.core.wire.declarations import causes_from_json, causes_to_json
 from assetflow.core.wire.events import checks_from_json, checks_to_json
-from assetflow.core.wire.freshness import causes_from_json, causes_to_json
 from assetflow.ledger.sql.functions import JsonText, KeyText, Number, Stored, UtcTime, stored
 
 _NAMES = {
