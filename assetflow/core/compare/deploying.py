@@ -16,7 +16,7 @@ from assetflow.core.compare.changes import (
     RunAtOnce,
     options_in_words,
 )
-from assetflow.core.explain.names import names_in
+from assetflow.core.explain.facts import names_in
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.keeping import keep_up_to_date

@@ -15,6 +15,7 @@ from assetflow.core.explain.run_reads import RunRead
 from assetflow.core.explain.waiting import Waiting
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.runs import FAILED
+from assetflow.core.rules.state import State
 from assetflow.core.values.conditions import Leaf, Token
 from assetflow.core.values.consumers import Consumer, Decision, Receipt
 from assetflow.core.values.events import AssetEvent
@@ -216,3 +217,8 @@ def first_prefix(events: Sequence[AssetEvent], holds: Callable[[Sequence[AssetEv
     if not events or not holds(events):
         return None
     return bisect_left(range(1, len(events) + 1), True, key=lambda length: holds(events[:length])) + 1
+
+
+def names_in(state: State) -> Callable[[str], str]:
+    """Return the function that returns the readable name of a URI: the first of its names, or else the URI."""
+    return lambda uri: min((name for name in state.names.names_of(uri) if name != uri), default=uri)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from assetflow.core.explain.names import names_in
+from assetflow.core.explain.facts import names_in
 from assetflow.core.rules.deadlines import next_deadline
 from assetflow.core.rules.state import State
 from assetflow.core.rules.waits import Reason, TimedQueue, Waits

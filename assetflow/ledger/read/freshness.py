@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Select, and_, bindparam, exists, func, or_, select
 
-from assetflow.core.explain.names import names_in
+from assetflow.core.explain.facts import names_in
 from assetflow.core.explain.plan import PlannedConsumer, explain_plan
 from assetflow.core.explain.run_reads import RunRead, run_reads
 from assetflow.core.explain.status import (

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.explain.names import names_in
+from assetflow.core.explain.facts import names_in
 from assetflow.core.partitions import DayWindow, IdentityMapper, RollupMapper, StartOfDayMapper, StartOfHourMapper
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import evaluate_consumer, record_and_pass
