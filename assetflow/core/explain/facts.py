@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.explain.later import DecisionBefore
+from assetflow.core.explain.decisions import DecisionBefore
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.run_reads import RunRead
 from assetflow.core.explain.waiting import Waiting
