@@ -24,7 +24,7 @@ from assetflow.core.explain import (
     summary_of,
 )
 from assetflow.core.explain.plan import PlannedConsumer
-from assetflow.core.explain.run_reads import RunRead
+from assetflow.core.explain.status import RunRead
 from assetflow.core.rules.ended_runs import Failing
 from assetflow.core.values.addresses import redacted
 from assetflow.core.values.words import at, count, shown

@@ -12,7 +12,7 @@ from uuid import UUID
 from assetflow.core.explain.conditions import EventById
 from assetflow.core.explain.events import EventSummary, summary_of
 from assetflow.core.explain.facts import DecisionFacts, KnownNames, NotStarted, RunFacts, first_prefix, pending_of
-from assetflow.core.explain.run_reads import RunRead
+from assetflow.core.explain.status import RunRead
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.rules.time_gates import Reach, in_order
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, shape

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from assetflow.core.explain.decisions import DecisionBefore
 from assetflow.core.explain.plan import PlannedConsumer
-from assetflow.core.explain.run_reads import RunRead
+from assetflow.core.explain.status import RunRead
 from assetflow.core.explain.waiting import Waiting
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.runs import FAILED

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from datetime import datetime, timedelta
 from itertools import islice
 from typing import Literal
+from uuid import UUID
 
 from assetflow.core.freshness.asset_freshness import AssetFreshness, Unjudged
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.demands import policy_inputs
 from assetflow.core.freshness.graph import FlowNode
-from assetflow.core.freshness.reads import base_of, causes_of, items_read, target_key_of
-from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Target
+from assetflow.core.freshness.reads import base_of, causes_of, items_read, items_then, target_key_of
+from assetflow.core.freshness.records import Item, ItemState, ItemUpdate, Run, Target
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.freshness.statuses import ItemCounts, Statuses
 from assetflow.core.rules.ended_runs import EndedRun
-from assetflow.core.shapes import shape
+from assetflow.core.shapes import called, shape
 from assetflow.core.values.freshness_policy import CURRENT, DataTime, State
 from assetflow.core.values.keeping import Cause
 from assetflow.core.values.words import ago
@@ -314,3 +315,58 @@ def data_path(book: FreshnessState, name_of: Callable[[str], str], uri: str) -> 
         DataStep(item.uri, name_of(item.uri), item.key, data_time, book.graph.maker(item.uri) is None)
         for item, data_time in DataTimes(book).way(uri, inputs)
     ]
+
+
+MOST_READS = 100
+
+
+@shape
+class RunRead:
+    """An input that a run read, in the version that was there when it began."""
+
+    uri: str
+    name: str
+    key: str | None = field(metadata=called("partition_key"))
+    before: str | None
+    """The version that the run before it read; null if there was none."""
+    version: str | None
+    """The version that it read; null if the input was missing."""
+    event_id: UUID | None
+    """The update that brought this version; null if the input was missing, or only confirmed."""
+
+    @property
+    def words(self) -> str:
+        """The change of the version: `a1b2 → c3d4`, `a1b2, as before`, or `missing`."""
+        if self.version is None:
+            return "missing"
+        if self.before == self.version:
+            return f"{short(self.version)}, as before"
+        return f"{short(self.before) if self.before else 'not read before'} → {short(self.version)}"
+
+
+def run_reads(
+    book: FreshnessState, name_of: Callable[[str], str], node: FlowNode, run: Run, before: Run | None
+) -> list[RunRead]:
+    """Return what a run read, at most 100 items, those first that had changed since the run before it.
+
+    Parameters:
+        name_of: returns the readable name of a URI.
+        before: the run of the same target before it; `None` for the first one.
+    """
+    found = list(islice(_reads(book, name_of, node, run, before), MOST_READS))
+    return sorted(found, key=lambda each: each.before == each.version)
+
+
+def _reads(
+    book: FreshnessState, name_of: Callable[[str], str], node: FlowNode, run: Run, before: Run | None
+) -> Iterator[RunRead]:
+    for uri, mapper in sorted(run.tried.reads.items(), key=lambda each: each[0]):
+        for item in items_then(book, node, mapper, run.target.key, uri, run.tried.sequence):
+            read = book.updates.as_of(item, run.tried.sequence)
+            old = None if before is None else book.updates.as_of(item, before.tried.sequence)
+            yield RunRead(
+                *(uri, name_of(uri), item.key),
+                None if old is None else old.data_version,
+                None if read is None else read.data_version,
+                None if read is None or read.confirms else read.event,
+            )

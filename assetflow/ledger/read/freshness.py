@@ -12,14 +12,15 @@ from sqlalchemy import Connection, Select, and_, bindparam, exists, func, or_, s
 
 from assetflow.core.explain.facts import names_in
 from assetflow.core.explain.plan import PlannedConsumer, explain_plan
-from assetflow.core.explain.run_reads import RunRead, run_reads
 from assetflow.core.explain.status import (
     AssetExplanation,
     DataStep,
+    RunRead,
     Status,
     StatusExplainer,
     data_path,
     explain_asset,
+    run_reads,
     stale_keys_of,
     states_of,
 )
