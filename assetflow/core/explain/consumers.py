@@ -11,10 +11,9 @@ from uuid import UUID
 from assetflow.core.explain.conditions import ConditionRow, condition_rows
 from assetflow.core.explain.decisions import DecisionExplanation, explain_decision
 from assetflow.core.explain.events import explain_event
-from assetflow.core.explain.facts import ConsumerFacts, QueuedEvents
+from assetflow.core.explain.facts import ConsumerFacts, QueuedEvents, Waiting
 from assetflow.core.explain.partitions import PartitionExplanation, explain_partition
 from assetflow.core.explain.plan import PlannedConsumer
-from assetflow.core.explain.waiting import Waiting
 from assetflow.core.rules.ended_runs import Failing
 from assetflow.core.rules.waits import Reason
 from assetflow.core.shapes import HIDDEN, called, shape

@@ -17,8 +17,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select
 
 from assetflow.core.compare import Beginning
-from assetflow.core.explain.facts import QueuedEvents
-from assetflow.core.explain.waiting import waiting_of
+from assetflow.core.explain.facts import QueuedEvents, waiting_of
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
 from assetflow.core.values.consumers import Consumer

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, not_, select
 
-from assetflow.core.explain.waiting import Waiting, waiting_of
+from assetflow.core.explain.facts import Waiting, waiting_of
 from assetflow.core.explain.what_if import why_it_waits
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state import State
