@@ -50,10 +50,10 @@ class Outside:
             raise InvalidWatcher(f"{watcher} watches no queue: {trigger.describe()}", fix="Write h.file(…)")
         written = body if isinstance(body, bytes) else json.dumps(body).encode()
         given = intake.Message(written, number)
-        intake = intake.intake_of(
+        found_now = intake.intake_of(
             [(given, number or str(uuid4()))], [_watched(found)], "harness", trigger.describe(), now
         )
-        return self._record(intake, now)
+        return self._record(found_now, now)
 
     def file(self, watcher: str, name: str, size: int, now: datetime) -> list[AssetEvent]:
         """Record a file that a watcher finds; see `Harness.file`."""
