@@ -16,10 +16,11 @@ from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.freshness.records import Asked, Target
-from assetflow.core.rules import clock, deadlines, opening_hours
+from assetflow.core.rules import clock, opening_hours
 from assetflow.core.rules.fold import Touched, pass_over
 from assetflow.core.rules.keeping import adopt_kept_run, begin_other_run, start_kept_run
 from assetflow.core.rules.state import State
+from assetflow.core.rules.waits import set_overdue
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent
 
@@ -209,5 +210,5 @@ def _adopt(state: State, consumer: Consumer, decided: Decided, events: tuple[Ass
     state.decide(decision)
     if consumer.is_timed:
         opening_hours.close_answered(state, consumer, decided.target_key, decided.made)
-        deadlines.set_overdue(state, consumer, decided.target_key, overdue=False)
+        set_overdue(state, consumer, decided.target_key, overdue=False)
     return decision

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from heapq import heapify, heappop, heappush
 
-from assetflow.core.rules import deadlines, opening_hours
+from assetflow.core.rules import opening_hours, waits
 from assetflow.core.rules.line import Line, Lines
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.names import place_in_ledger
@@ -103,7 +103,7 @@ def begin(state: State, consumer: Consumer, now: datetime, keys: TargetKeys, lin
 def finish(
     state: State, consumer: Consumer, now: datetime, keys: TargetKeys, lines: Lines | None = None
 ) -> list[Decision]:
-    """Do parts (3) to (5) of an instant: openings and waits, deadlines, expiry; until nothing changes any more.
+    """Do parts (3) to (5) of an instant: openings and waits, waits, expiry; until nothing changes any more.
 
     Parameters:
         keys: the queues to look at. An opening opens all queues of the consumer.
@@ -113,13 +113,13 @@ def finish(
     made: list[Decision] = []
     if consumer.decides and opening_hours.open_now(state, consumer, now):
         keys = {*keys, *state.queues.target_keys(consumer.id)}
-    if consumer.decides and deadlines.is_opening_due(state, consumer, now):
+    if consumer.decides and waits.is_opening_due(state, consumer, now):
         queue = TimedQueue(state, consumer, None, now, recorded=True, line=lines[None])
         # The pass comes first: it may still decide in time.
         decided, queue = _decide_on(queue, state)
         made += decided
         if not _is_cut_off(state, queue):
-            deadlines.miss_openings(state, queue)
+            waits.miss_openings(state, queue)
         # What the deadline asks for is done at the same instant, also where nothing else is due for the queue.
         keys = {*keys, None}
     for key in sorted(keys, key=lambda key: key or ""):
@@ -314,7 +314,7 @@ def _act(state: State, queue: TimedQueue, made: list[Decision]) -> TimedQueue:
         made += decided
         if _is_cut_off(state, queue):
             return queue
-        if not (decided or deadlines.miss_oldest(state, queue) or _expire(queue)):
+        if not (decided or waits.miss_oldest(state, queue) or _expire(queue)):
             return queue
         queue = queue.again()
 
@@ -357,7 +357,7 @@ def _decide(state: State, queue: TimedQueue) -> Decision:
         scheduled=_start_of_run(state, consumer, key, queue.now),
     )
     state.decide(decision)
-    deadlines.set_overdue(state, consumer, key, overdue=False)
+    waits.set_overdue(state, consumer, key, overdue=False)
     return decision
 
 

@@ -14,12 +14,13 @@ from uuid import UUID
 
 from assetflow.core.freshness.recording import made_of, record_update, with_data_version
 from assetflow.core.partitions import EveryTargetMapper
-from assetflow.core.rules import clock, deadlines, keeping
+from assetflow.core.rules import clock, keeping
 from assetflow.core.rules.evaluation import evaluate, target_keys_of
 from assetflow.core.rules.failed_checks import FailedChecks, failed_checks
 from assetflow.core.rules.keeping import start_run_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.names import place_in_ledger
+from assetflow.core.rules.waits import fill
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision, Receipt, ReceiptStatus, decision_id
 from assetflow.core.values.events import AssetEvent, Recording
@@ -293,7 +294,7 @@ def _offer(state: State, event: AssetEvent, consumer: Consumer, tokens: frozense
         return refuse(state, event, consumer, "not_mapped", error=str(error))
     for key in keys:
         if consumer.is_timed:
-            deadlines.fill(state, consumer, key)
+            fill(state, consumer, key)
         state.write(event, Receipt(place_in_ledger(event), event.asset.uri, consumer.id, "queued", key))
     return keys
 

@@ -8,11 +8,11 @@ from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.freshness.deploying import check_flow
-from assetflow.core.rules import deadlines
 from assetflow.core.rules.evaluation import target_keys_of
 from assetflow.core.rules.fold import Passing, Touched, pass_over, refuse, touch_judging
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.names import place_in_ledger
+from assetflow.core.rules.waits import fill, follow
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision, Receipt
@@ -55,7 +55,7 @@ def change(state: State, consumer: Consumer, options: ConsumerOptions) -> Consum
     if changed.cooldown is not None and consumer.cooldown is None:
         state.clocks.recall_decisions(consumer.id)
     if consumer.is_timed:
-        deadlines.follow(state, changed)
+        follow(state, changed)
         if not changed.is_timed:
             state.clocks.idle(consumer.id, state.queues.target_keys(consumer.id))
     for event in sorted(by_event, key=place_in_ledger):
@@ -229,7 +229,7 @@ def _requeue(state: State, consumer: Consumer, event: AssetEvent, keys: list[str
     for key in new_keys:
         if key not in done:
             if consumer.is_timed and key not in keys:
-                deadlines.fill(state, consumer, key)
+                fill(state, consumer, key)
             state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, "queued", key))
 
 

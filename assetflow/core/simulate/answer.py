@@ -11,8 +11,7 @@ from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.demands import Demands, policy_inputs
 from assetflow.core.freshness.records import BackfillItem, Item, Target, Verdict
 from assetflow.core.freshness.statuses import ItemStatus, counts_of, status_of
-from assetflow.core.rules.deadlines import next_deadline
-from assetflow.core.rules.waits import TimedQueue
+from assetflow.core.rules.waits import TimedQueue, next_deadline
 from assetflow.core.simulate.world import Failure, World
 from assetflow.core.values.consumers import Consumer, Receipt
 from assetflow.core.values.events import AssetEvent
