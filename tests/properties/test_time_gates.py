@@ -10,7 +10,7 @@ from uuid import UUID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.rules.time_gates import Reach, in_order, instant_of, period_end
+from assetflow.core.rules.evaluation import Reach, in_order, instant_of, period_end
 from assetflow.core.time.timetables import CronTriggerTimetable, Timetable
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import (

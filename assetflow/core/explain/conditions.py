@@ -15,8 +15,7 @@ from uuid import UUID
 from assetflow.core.explain.facts import KnownNames, QueuedEvents, first_prefix, pending_of
 from assetflow.core.explain.pending_keys import RollupKeys, rollup_keys
 from assetflow.core.partitions import RollupMapper
-from assetflow.core.rules.evaluation import is_complete
-from assetflow.core.rules.time_gates import Reach, in_order
+from assetflow.core.rules.evaluation import Reach, in_order, is_complete
 from assetflow.core.shapes import As, TextOrNull, shape
 from assetflow.core.values.conditions import Gate, GateKind, Leaf, Token, join_gate
 from assetflow.core.values.events import AssetEvent

@@ -13,8 +13,7 @@ from assetflow.core.explain.conditions import EventById
 from assetflow.core.explain.events import EventSummary, summary_of
 from assetflow.core.explain.facts import DecisionFacts, KnownNames, NotStarted, RunFacts, first_prefix, pending_of
 from assetflow.core.explain.status import RunRead
-from assetflow.core.rules.evaluation import evaluate
-from assetflow.core.rules.time_gates import Reach, in_order
+from assetflow.core.rules.evaluation import Reach, evaluate, in_order
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, shape
 from assetflow.core.values.conditions import fold_condition, join_gate
 from assetflow.core.values.consumers import Consumer, Decision

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from datetime import datetime, timedelta
 from itertools import takewhile
 
+from assetflow.core.rules.evaluation import Reach, in_order, instant_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.names import place_in_ledger
-from assetflow.core.rules.time_gates import Reach, in_order, instant_of
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
 

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from assetflow.core.rules import line
+from assetflow.core.rules.evaluation import Reach
 from assetflow.core.rules.state.queues import Queues
-from assetflow.core.rules.time_gates import Reach
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AtLeast
