@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from assetflow.core.rules.runs import Named, run_name
+from assetflow.core.rules.ended_runs import Named, run_name
 from assetflow.core.rules.timers import Timer
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, called, shape
 from assetflow.core.values.addresses import redact

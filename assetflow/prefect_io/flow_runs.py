@@ -11,7 +11,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from assetflow.core.json_data import fit_text
-from assetflow.core.rules.runs import DELETED, RunEnd, listed, run_name
+from assetflow.core.rules.ended_runs import DELETED, RunEnd, listed, run_name
 from assetflow.core.rules.timers import tick_id
 from assetflow.core.time.timetables import Tick
 from assetflow.core.values.assets import Asset

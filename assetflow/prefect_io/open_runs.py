@@ -16,8 +16,7 @@ from assetflow.core.explain import DecisionExplanation, NotStarted, with_run_in_
 from assetflow.core.freshness.records import RunState
 from assetflow.core.json_data import fit_text
 from assetflow.core.rules.adoption import Decided
-from assetflow.core.rules.ended_runs import FAILED_OUTCOMES, EndedRun
-from assetflow.core.rules.runs import FAILED, RunChange, RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import FAILED, FAILED_OUTCOMES, EndedRun, RunChange, RunEnd, RunGoingOn
 from assetflow.core.wire import RunContext, events_from_text, run_context_from_json
 from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.prefect_io.logs import EventLog

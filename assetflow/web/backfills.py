@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from assetflow.api.requests import LARGEST, Backend, Number, Text, TheBackend, TheReader
 from assetflow.core.freshness.records import Backfill, StepState
-from assetflow.core.rules.runs import run_name
+from assetflow.core.rules.ended_runs import run_name
 from assetflow.core.values.keeping import Cause
 from assetflow.core.values.words import count, rounded_in_words
 from assetflow.errors import Conflict, LedgerForeign, UnknownAsset

@@ -15,7 +15,7 @@ import pytest
 
 from assetflow import AssetWatcher, Eager
 from assetflow.cli import runs_output
-from assetflow.core.rules.runs import run_name
+from assetflow.core.rules.ended_runs import run_name
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.freshness_policy import FreshnessPolicy

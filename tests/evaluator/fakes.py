@@ -10,7 +10,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from assetflow.core.explain import DecisionExplanation
-from assetflow.core.rules.runs import RunChange, RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import RunChange, RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording

@@ -15,7 +15,7 @@ import pytest
 import respx
 
 from assetflow.core.freshness.records import Asked
-from assetflow.core.rules.runs import DELETED, RunEnd
+from assetflow.core.rules.ended_runs import DELETED, RunEnd
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision
 from assetflow.core.values.events import AssetEvent, Origin

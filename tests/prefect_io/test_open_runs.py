@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.rules.runs import RunChange, RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import RunChange, RunEnd, RunGoingOn
 from assetflow.prefect_io.names import DECISION_LABEL, TICK_LABEL
 from assetflow.prefect_io.open_runs import OpenRuns, end_in, open_run, run_change
 from assetflow.prefect_io.rest import PrefectApi

@@ -12,8 +12,8 @@ from uuid import UUID
 from assetflow.core.explain.decisions import DecisionBefore
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.status import RunRead
+from assetflow.core.rules.ended_runs import FAILED
 from assetflow.core.rules.evaluation import Pending
-from assetflow.core.rules.runs import FAILED
 from assetflow.core.rules.state import State
 from assetflow.core.rules.waits import Reason, TimedQueue, Waits, next_deadline
 from assetflow.core.values.conditions import Leaf, Token

@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 from uuid import UUID
 
 from assetflow.core.explain.events import maker_of
-from assetflow.core.rules.runs import FAILED
+from assetflow.core.rules.ended_runs import FAILED
 from assetflow.core.shapes import TextOrNull, called, shape
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.words import at, count, rounded_in_words, some

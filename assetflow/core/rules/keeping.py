@@ -22,7 +22,7 @@ from assetflow.core.freshness.recording import (
     start_run,
 )
 from assetflow.core.freshness.records import Asked, Inputs, Item, Run, RunKind, RunState, Target
-from assetflow.core.rules.runs import RunGoingOn
+from assetflow.core.rules.ended_runs import RunGoingOn
 from assetflow.core.rules.state import State
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Recording

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 from uuid import UUID
 
-from assetflow.core.rules.runs import RunGoingOn
+from assetflow.core.rules.ended_runs import RunGoingOn
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.wire.deployments import Deployed, ShownAutomation
 from assetflow.errors import AssetflowError, LedgerError

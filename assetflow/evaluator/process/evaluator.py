@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from uuid import UUID
 
-from assetflow.core.rules.runs import RunChange
+from assetflow.core.rules.ended_runs import RunChange
 from assetflow.core.time.timetables import Tick
 from assetflow.core.values.consumers import Consumer
 from assetflow.evaluator.consumers.announcements import Teller

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from uuid import UUID
 
-from assetflow.core.rules.runs import RunChange, RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import RunChange, RunEnd, RunGoingOn
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.prefect_io.flow_runs import FlowRuns

@@ -13,8 +13,8 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, union_all
 
 from assetflow.core.explain.plan import PlannedConsumer
+from assetflow.core.rules.ended_runs import FAILED
 from assetflow.core.rules.evaluation import facts_of
-from assetflow.core.rules.runs import FAILED
 from assetflow.core.rules.timers import Timer
 from assetflow.core.shapes import shape
 from assetflow.core.values.conditions import AssetAll, Leaf, Token

@@ -12,7 +12,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, or_, select, union, union_all
 
 from assetflow.core.freshness.records import Asked
-from assetflow.core.rules.runs import FAILED
+from assetflow.core.rules.ended_runs import FAILED
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.words import IdStart
 from assetflow.ledger.read import Topic, given, newest_first

@@ -28,7 +28,7 @@ from assetflow.core.explain.decisions import DecisionBefore
 from assetflow.core.explain.status import AssetExplanation
 from assetflow.core.explain.what_if import WhatIf, if_recorded, if_resumed
 from assetflow.core.graph.lineage import Node
-from assetflow.core.rules.runs import Named
+from assetflow.core.rules.ended_runs import Named
 from assetflow.core.rules.state.prefetch import prefetch
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Receipt

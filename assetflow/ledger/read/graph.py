@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, and_, func, or_, 
 
 from assetflow.core.graph.layout import WholeGraph
 from assetflow.core.graph.lineage import Edge, Node, edge_of
-from assetflow.core.rules.runs import FAILED
+from assetflow.core.rules.ended_runs import FAILED
 from assetflow.core.values.conditions import Token
 from assetflow.ledger.read import Topic
 from assetflow.ledger.read.assets import HIDDEN, READABLE_NAME

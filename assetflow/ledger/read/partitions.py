@@ -13,7 +13,7 @@ from sqlalchemy import Connection, bindparam, case, exists, func, or_, select
 
 from assetflow.core.explain.pending_keys import awaited_keys, targets_of_keys
 from assetflow.core.partitions import PartitionMapper
-from assetflow.core.rules.runs import FAILED
+from assetflow.core.rules.ended_runs import FAILED
 from assetflow.core.shapes import called, shape
 from assetflow.core.values.conditions import Token
 from assetflow.ledger.fold.source import LedgerSource

@@ -12,8 +12,8 @@ from sqlalchemy import Select, bindparam, delete, select, update
 from assetflow.core.freshness import deploying as freshness
 from assetflow.core.freshness.demands import settle_states
 from assetflow.core.rules import clock, opening_hours, registry
+from assetflow.core.rules.ended_runs import RunGoingOn
 from assetflow.core.rules.keeping import hear_going_on
-from assetflow.core.rules.runs import RunGoingOn
 from assetflow.core.rules.switching import switch
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.wire import FlowDeclaration, declaration_from_text

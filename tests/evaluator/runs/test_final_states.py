@@ -8,8 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from assetflow.core.rules.ended_runs import EndedRun
-from assetflow.core.rules.runs import RunChange
+from assetflow.core.rules.ended_runs import EndedRun, RunChange
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_schedules import Eager
 from assetflow.evaluator.health import Health

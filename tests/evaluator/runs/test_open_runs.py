@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from uuid import UUID, uuid4
 
-from assetflow.core.rules.runs import RunEnd
+from assetflow.core.rules.ended_runs import RunEnd
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.runs.watch import ASKED_AT_ONCE, RunWatch

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from assetflow.core.rules.runs import DELETED, RunChange, RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import DELETED, RunChange, RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_schedules import Eager
 from assetflow.errors import PrefectUnreachable

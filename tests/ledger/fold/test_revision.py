@@ -15,7 +15,7 @@ from sqlalchemy import update as update_table
 
 from assetflow import Asset, AssetWatcher, Eager
 from assetflow.core.freshness.records import Backfill, BackfillItem, Target
-from assetflow.core.rules.runs import RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
 from assetflow.core.rules.state import Changes, State
 from assetflow.core.rules.timers import Timer
 from assetflow.core.time.timetables import DeltaTriggerTimetable

@@ -13,7 +13,7 @@ from sqlalchemy import event as sqlalchemy_event
 
 from assetflow.core.graph.lineage import Node
 from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
-from assetflow.core.rules.runs import RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import Recording

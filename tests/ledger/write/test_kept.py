@@ -12,7 +12,7 @@ import pytest
 
 from assetflow.core.freshness.records import RunState
 from assetflow.core.partitions import IdentityMapper, PartitionMapper
-from assetflow.core.rules.runs import run_name
+from assetflow.core.rules.ended_runs import run_name
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.rules.runs import RunEnd
+from assetflow.core.rules.ended_runs import RunEnd
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.timing import Intake
 from assetflow.ledger import Ledger

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.core.partitions import IdentityMapper
-from assetflow.core.rules.runs import RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.keeping import Output

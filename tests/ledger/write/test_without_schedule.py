@@ -8,7 +8,7 @@ from uuid import uuid4, uuid5
 
 import pytest
 
-from assetflow.core.rules.runs import RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
