@@ -59,7 +59,7 @@ def counted(folder: Path, monkeypatch: pytest.MonkeyPatch, consumers: int) -> Co
         event.listen(ledger._engine, "before_cursor_execute", note)
         with monkeypatch.context() as patched:
             patched.setattr(fold, "evaluate", evaluate)
-            patched.setattr("assetflow.core.rules.state.prefetch.evaluate", evaluate)
+            patched.setattr("assetflow.core.rules.state.state.evaluate", evaluate)
             for first in range(0, RECORDINGS, BATCH):
                 done = ledger.writer.events.record(made[first : first + BATCH], NOW)
                 found.decisions += sum(len(decisions) for _, decisions in done)

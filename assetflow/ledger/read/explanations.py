@@ -29,7 +29,7 @@ from assetflow.core.explain.status import AssetExplanation
 from assetflow.core.explain.what_if import WhatIf, if_recorded, if_resumed
 from assetflow.core.graph.lineage import Node
 from assetflow.core.rules.ended_runs import Named
-from assetflow.core.rules.state.prefetch import prefetch
+from assetflow.core.rules.state.state import prefetch
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Receipt
 from assetflow.core.values.events import AssetEvent, Recording

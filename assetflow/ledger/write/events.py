@@ -13,7 +13,7 @@ from assetflow.core.json_data import fit_json, fit_text
 from assetflow.core.rules.adoption import Adoption, Decided
 from assetflow.core.rules.fold import Recorded
 from assetflow.core.rules.keeping import keep_up_to_date, look_at_all
-from assetflow.core.rules.state.prefetch import prefetch
+from assetflow.core.rules.state.state import prefetch
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import Recording, canonical_json
 from assetflow.core.values.posted_events import kept_payload

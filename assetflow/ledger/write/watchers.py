@@ -11,7 +11,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from assetflow.core.json_data import fit_text
 from assetflow.core.rules.fold import Recorded
-from assetflow.core.rules.state.prefetch import prefetch
+from assetflow.core.rules.state.state import prefetch
 from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision

@@ -7,7 +7,7 @@ from sqlalchemy import delete
 
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import record_and_pass
-from assetflow.core.rules.state.prefetch import prefetch
+from assetflow.core.rules.state.state import prefetch
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
