@@ -13,8 +13,7 @@ from assetflow.core.explain.what_if import why_it_waits
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.fold import Touched, pass_over, record_and_pass
 from assetflow.core.rules.state import State
-from assetflow.core.rules.state.changes import Source
-from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.core.rules.state.changes import ConsumerClock, QueueClock, Source
 from assetflow.core.rules.state.names import place_in_ledger
 from assetflow.core.rules.timers import ticks_between
 from assetflow.core.values.consumers import Consumer, Decision, Receipt

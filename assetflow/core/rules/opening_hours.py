@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from assetflow.core.rules.state import State
-from assetflow.core.rules.state.clocks import ConsumerClock
+from assetflow.core.rules.state.changes import ConsumerClock
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.timing import Deadline, Opening
 

@@ -12,7 +12,7 @@ from assetflow.core.rules import opening_hours
 from assetflow.core.rules.evaluation import Reach, evaluate, instant_of
 from assetflow.core.rules.line import Line
 from assetflow.core.rules.state import State
-from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.core.rules.state.changes import ConsumerClock, QueueClock
 from assetflow.core.rules.state.names import place_in_ledger
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, MissedDeadline, Receipt, ReceiptStatus

@@ -10,7 +10,7 @@ from uuid import UUID
 from sqlalchemy import Connection, and_, bindparam, delete, func, or_, select
 
 from assetflow.core.rules.state import Changes, QueueKey, Source
-from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.core.rules.state.changes import ConsumerClock, QueueClock
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Receipt
 from assetflow.core.values.events import AssetEvent, Content

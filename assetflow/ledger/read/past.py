@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Select, and_, bindparam, func, or_, select
 from assetflow.core.compare import Beginning
 from assetflow.core.explain.facts import QueuedEvents, waiting_of
 from assetflow.core.rules.state import QueueKey, State
-from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.core.rules.state.changes import ConsumerClock, QueueClock
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read import Topic

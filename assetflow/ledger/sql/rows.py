@@ -23,7 +23,7 @@ from assetflow.core.freshness.records import (
     TargetRecord,
 )
 from assetflow.core.kept import Kept
-from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.core.rules.state.changes import ConsumerClock, QueueClock
 from assetflow.core.rules.state.names import weight_of_options
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, MissedDeadline, Receipt

@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import Connection, update
 
 from assetflow.core.rules.state import State
-from assetflow.core.rules.state.clocks import ConsumerClock, QueueClock
+from assetflow.core.rules.state.changes import ConsumerClock, QueueClock
 from assetflow.core.simulate import run as simulation
 from assetflow.core.simulate.world import World
 from assetflow.core.values.consumers import Consumer, Receipt

@@ -12,7 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.rules.state import Changes
-from assetflow.core.rules.state.clocks import Clocks
+from assetflow.core.rules.state.changes import Clocks
 from assetflow.core.rules.state.names import Names
 from assetflow.core.rules.state.queues import Queues
 from assetflow.core.values.assets import Asset

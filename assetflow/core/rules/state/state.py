@@ -11,8 +11,7 @@ from uuid import UUID
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.kept import Mirror
 from assetflow.core.rules.evaluation import evaluate, target_keys_of
-from assetflow.core.rules.state.changes import Changes, Consumed, QueueKey, Source
-from assetflow.core.rules.state.clocks import Clocks
+from assetflow.core.rules.state.changes import Changes, Clocks, Consumed, QueueKey, Source
 from assetflow.core.rules.state.names import Consumers, Events, Names, place_in_ledger
 from assetflow.core.rules.state.queues import LONG, Queues
 from assetflow.core.values.conditions import Token
