@@ -15,7 +15,7 @@ from assetflow.cli.values import AsJson, AssetName, AtLeastOne, From, To, read_r
 from assetflow.cli.watch import lists
 from assetflow.core.explain.pending_keys import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
-from assetflow.core.rules.backfill import series_to_look_at
+from assetflow.core.rules.timers import series_to_look_at
 from assetflow.core.values.words import count, some
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import names_of

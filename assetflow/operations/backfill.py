@@ -10,7 +10,7 @@ from time import sleep
 from assetflow.core.freshness.records import Backfill
 from assetflow.core.json_data import fit_text
 from assetflow.core.partitions import check_key
-from assetflow.core.rules.backfill import target_keys_between
+from assetflow.core.rules.timers import target_keys_between
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Decision

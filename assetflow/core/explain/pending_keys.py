@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from assetflow.core.partitions import PartitionMapper, RollupMapper
-from assetflow.core.rules.backfill import mapper_of_leaf
 from assetflow.core.rules.evaluation import Pending
+from assetflow.core.rules.timers import mapper_of_leaf
 from assetflow.core.shapes import called, shape
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.schedules import Schedule

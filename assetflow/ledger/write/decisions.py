@@ -11,11 +11,11 @@ from sqlalchemy import ColumnElement, Connection, Row, Update, bindparam, func, 
 
 from assetflow.core.freshness.records import RunState
 from assetflow.core.rules import clock, registry
-from assetflow.core.rules.backfill import backfill_decisions, next_decisions
 from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn, is_news
 from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.keeping import end_kept_run, hear_going_on, retry_kept_run, start_kept_run
 from assetflow.core.rules.registry import NamedEvents, touch_ended
+from assetflow.core.rules.timers import backfill_decisions, next_decisions
 from assetflow.core.values.consumers import Decision
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.decisions import known_decisions

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from assetflow.core.partitions.ranges import KeySeries, read_period, series_of_keys
-from assetflow.core.rules.backfill import target_keys_between
+from assetflow.core.rules.timers import target_keys_between
 from assetflow.core.time.timetables import CronPartitionTimetable
 from assetflow.core.values.schedules import Schedule
 from assetflow.errors import InvalidPartition
