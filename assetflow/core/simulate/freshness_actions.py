@@ -11,7 +11,6 @@ from assetflow.core.freshness.records import Backfill, Run, Target
 from assetflow.core.partitions import check_key
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import Touched, record
-from assetflow.core.simulate import lasting
 from assetflow.core.simulate.actions import carry_out
 from assetflow.core.simulate.answer import freshness_answer, plan_answer, status_answer, target_to_answer
 from assetflow.core.simulate.reading import is_object
@@ -56,15 +55,15 @@ def _(action: ObserveStep, world: World) -> Touched:
 @carry_out.register
 def _(action: TriggerStep, world: World) -> Touched:
     consumer = world.consumer(action.trigger)
-    if lasting.lasts(world, consumer.id):
-        lasting.trigger(world, Target(consumer.id, action.partition_key))
+    if world.lasts(world, consumer.id):
+        world.trigger(world, Target(consumer.id, action.partition_key))
     return {}
 
 
 @carry_out.register
 def _(action: BeginStep, world: World) -> Touched:
     for run in _runs(world, action.begin, action.partition_key):
-        lasting.begin_later(world, run)
+        world.begin_later(world, run)
     return {}
 
 
@@ -73,8 +72,8 @@ def _(action: FinishStep, world: World) -> Touched:
     consumer = world.consumer(action.finish)
     touched: Touched = {}
     for run in _runs(world, action.finish, action.partition_key):
-        touched |= lasting.end(world, run, action)
-    if not lasting.lasts(world, consumer.id):
+        touched |= world.end(world, run, action)
+    if not world.lasts(world, consumer.id):
         world.state.decisions.end_runs(consumer.id)
         registry.touch_ended(world.state, consumer.id, None, touched)
     return touched
@@ -83,21 +82,21 @@ def _(action: FinishStep, world: World) -> Touched:
 @carry_out.register
 def _(action: AgainStep, world: World) -> Touched:
     target = Target(world.consumer(action.again).id, action.partition_key)
-    if not lasting.lasts(world, target.consumer):
+    if not world.lasts(world, target.consumer):
         world.state.decisions.retry_run(*target)
     elif target in world.lasting.last:
-        lasting.retry(world, world.lasting.last[target])
+        world.retry(world, world.lasting.last[target])
     return {}
 
 
 @carry_out.register
 def _(action: RunStep, world: World) -> Touched:
     consumer = world.consumer(action.run)
-    if not lasting.lasts(world, consumer.id):
+    if not world.lasts(world, consumer.id):
         return {}
     key = action.partition_key if _node(world, action.run).is_partitioned else None
-    run = lasting.trigger(world, Target(consumer.id, key))
-    return lasting.end(world, run, action)
+    run = world.trigger(world, Target(consumer.id, key))
+    return world.end(world, run, action)
 
 
 @carry_out.register
