@@ -4,8 +4,14 @@ The names and the key formats are those of Airflow 3.3.
 """
 
 from assetflow.core.json_data import MAX_KEY_LENGTH, check_key
-from assetflow.core.partitions.base import PartitionMapper, check_mapper
-from assetflow.core.partitions.every import AllKeysMapper, EveryTargetMapper, KeysMapper, LastMapper
+from assetflow.core.partitions.base import (
+    AllKeysMapper,
+    EveryTargetMapper,
+    KeysMapper,
+    LastMapper,
+    PartitionMapper,
+    check_mapper,
+)
 from assetflow.core.partitions.mappers import (
     AllowedKeyMapper,
     ChainMapper,

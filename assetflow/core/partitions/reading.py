@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from assetflow.core.partitions.base import PartitionMapper
-from assetflow.core.partitions.every import AllKeysMapper, KeysMapper, LastMapper
+from assetflow.core.partitions.base import AllKeysMapper, KeysMapper, LastMapper, PartitionMapper
 from assetflow.core.partitions.mappers import (
     AllowedKeyMapper,
     ChainMapper,
