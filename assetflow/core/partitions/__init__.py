@@ -20,7 +20,6 @@ from assetflow.core.partitions.mappers import (
     ProductMapper,
     StaticMapper,
 )
-from assetflow.core.partitions.reading import mapper_from_json
 from assetflow.core.partitions.rollup import FanOutMapper, MinimumCount, RollupMapper, WaitForAll, WaitPolicy
 from assetflow.core.partitions.temporal import (
     StartOfDayMapper,
@@ -31,7 +30,7 @@ from assetflow.core.partitions.temporal import (
     StartOfYearMapper,
     TemporalMapper,
 )
-from assetflow.core.partitions.time_window import TimeWindowMapper
+from assetflow.core.partitions.time_window import TimeWindowMapper, mapper_from_json
 from assetflow.core.partitions.windows import (
     DayWindow,
     Direction,
