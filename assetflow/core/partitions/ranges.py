@@ -12,7 +12,7 @@ from assetflow.core.partitions.base import PartitionMapper
 from assetflow.core.partitions.mappers import ChainMapper
 from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
 from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS, TemporalMapper
-from assetflow.core.time.wallclock import find_zone, first_instant
+from assetflow.core.time.cron import find_zone, first_instant
 from assetflow.errors import InvalidCall, InvalidPartition
 
 Every = Literal["hour", "day", "week", "month", "quarter", "year"]

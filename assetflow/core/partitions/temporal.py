@@ -10,7 +10,7 @@ from typing import ClassVar, cast
 from zoneinfo import ZoneInfo
 
 from assetflow.core.partitions.base import PartitionMapper, check_directives, check_format, check_readable, read_numbers
-from assetflow.core.time.wallclock import find_zone, last_local
+from assetflow.core.time.cron import find_zone, last_local
 from assetflow.errors import InvalidPartition, MappingError
 
 DEFAULT_INPUT_FORMAT = "%Y-%m-%dT%H:%M:%S"

@@ -21,7 +21,7 @@ from assetflow.core.partitions.mappers import (
 from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper, policy_from_json
 from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS, TemporalMapper
 from assetflow.core.partitions.windows import window_from_json
-from assetflow.core.time.wallclock import find_zone, first_instant
+from assetflow.core.time.cron import find_zone, first_instant
 from assetflow.errors import InvalidPartition, MappingError
 
 _RULE = "8.3"

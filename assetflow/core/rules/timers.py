@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 
 from assetflow.core.partitions import PartitionMapper
 from assetflow.core.partitions.ranges import KeySeries, series_of_keys, series_of_mapper
+from assetflow.core.time.cron import first_instant
 from assetflow.core.time.timetables import CronPartitionTimetable, Tick, Timetable
-from assetflow.core.time.wallclock import first_instant
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Leaf, Token
 from assetflow.core.values.consumers import Consumer, Decision, backfill_id

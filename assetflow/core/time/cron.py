@@ -15,15 +15,75 @@ from calendar import monthrange
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
+from difflib import get_close_matches
 from functools import lru_cache
 from itertools import takewhile
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 from croniter import croniter
 from cronsim import CronSim, CronSimError
 
-from assetflow.core.time.wallclock import as_utc, every_instant, find_zone, first_instant
-from assetflow.errors import InvalidTimetable
+from assetflow.errors import AssetflowError, InvalidTimetable
+
+
+def find_zone(name: str, error: type[AssetflowError] = InvalidTimetable, *, rule: str = "6.2") -> ZoneInfo:
+    """Return the time zone with this IANA name ("Europe/Berlin").
+
+    Parameters:
+        name: a name of the IANA database, spelled as there.
+        error: the class of the error to raise.
+        rule: the rule of the contract that the error cites.
+
+    Raises:
+        error: there is no such time zone. The error suggests similar names.
+    """
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError, TypeError) as cause:
+        close = get_close_matches(str(name), available_timezones(), n=3, cutoff=0.5)
+        fix = f"Similar names: {', '.join(close)}" if close else 'Give a name such as "UTC" or "Europe/Berlin"'
+        raise error(f"There is no time zone {name!r}", fix=fix, rule=rule) from cause
+
+
+def as_utc(moment: datetime) -> datetime:
+    """Return the same instant in UTC.
+
+    Raises:
+        InvalidTimetable: the time has no time zone.
+    """
+    if moment.tzinfo is None:
+        raise InvalidTimetable(
+            f"The time {moment.isoformat()} has no time zone", fix="Give an aware datetime, e.g. with tzinfo=UTC."
+        )
+    return moment.astimezone(UTC)
+
+
+def first_instant(wall: datetime, zone: ZoneInfo) -> datetime:
+    """Return when the clock shows this time first; if it skips it, the time moved on by the gap."""
+    return wall.replace(tzinfo=zone, fold=0).astimezone(UTC)
+
+
+def every_instant(wall: datetime, zone: ZoneInfo) -> tuple[datetime, ...]:
+    """Return all instants at which the clock shows this time: none if it skips it, two if it repeats it."""
+    instants = dict.fromkeys(wall.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
+    return tuple(sorted(instant for instant in instants if _shown(instant, zone) == wall))
+
+
+def last_local(wall: datetime, zone: ZoneInfo) -> datetime:
+    """Return the local time, with its zone, that a wall time in a partition key stands for.
+
+    Of a repeated time the second counts, and a skipped one moves on by the gap. Airflow, whose tasks may have written
+    the key, reads it in the same way.
+    """
+    second = wall.replace(tzinfo=zone, fold=1)
+    if _shown(second.astimezone(UTC), zone) == wall:
+        return second
+    return first_instant(wall, zone).astimezone(zone)
+
+
+def _shown(instant: datetime, zone: ZoneInfo) -> datetime:
+    return instant.astimezone(zone).replace(tzinfo=None)
+
 
 MACROS = {
     "@hourly": "0 * * * *",

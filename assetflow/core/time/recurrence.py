@@ -16,7 +16,7 @@ from typing import cast
 
 from dateutil.rrule import rrule, rruleset, rrulestr
 
-from assetflow.core.time.wallclock import as_utc, every_instant, find_zone, first_instant
+from assetflow.core.time.cron import as_utc, every_instant, find_zone, first_instant
 from assetflow.errors import InvalidTimetable
 
 # Rules without a start count from here, as in Prefect.

@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Literal, cast
 from zoneinfo import ZoneInfo
 
 from assetflow.core.json_data import check_key
-from assetflow.core.time.cron import Cron, cron_in_words
+from assetflow.core.time.cron import Cron, as_utc, cron_in_words
 from assetflow.core.time.recurrence import Recurrence
-from assetflow.core.time.wallclock import as_utc
 from assetflow.errors import InvalidEvent, InvalidTimetable
 
 DEFAULT_KEY_FORMAT = "%Y-%m-%dT%H:%M:%S"
