@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from assetflow.core.compare.changes import Comparison, Replayed, RunDiffers, options_in_words
+from assetflow.core.compare.changes import (
+    CURSOR,
+    Comparison,
+    Replayed,
+    RunDiffers,
+    ShownDiff,
+    Stage,
+    options_in_words,
+    replay_in_words,
+    stages_of,
+)
 from assetflow.core.compare.deploying import DeployedFlow, compare
 from assetflow.core.compare.replaying import Beginning, Change, Fold, History, replay
-from assetflow.core.compare.stages import CURSOR, ShownDiff, Stage, replay_in_words, stages_of
 
 __all__ = [
     "CURSOR",
