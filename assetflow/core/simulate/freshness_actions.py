@@ -27,7 +27,7 @@ from assetflow.core.simulate.steps import (
     StatusStep,
     TriggerStep,
 )
-from assetflow.core.simulate.world import World
+from assetflow.core.simulate.world import World, begin_later, end, lasts, run_again, trigger
 from assetflow.core.values.assets import check_data_version
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 
@@ -55,15 +55,15 @@ def _(action: ObserveStep, world: World) -> Touched:
 @carry_out.register
 def _(action: TriggerStep, world: World) -> Touched:
     consumer = world.consumer(action.trigger)
-    if world.lasts(world, consumer.id):
-        world.trigger(world, Target(consumer.id, action.partition_key))
+    if lasts(world, consumer.id):
+        trigger(world, Target(consumer.id, action.partition_key))
     return {}
 
 
 @carry_out.register
 def _(action: BeginStep, world: World) -> Touched:
     for run in _runs(world, action.begin, action.partition_key):
-        world.begin_later(world, run)
+        begin_later(world, run)
     return {}
 
 
@@ -72,8 +72,8 @@ def _(action: FinishStep, world: World) -> Touched:
     consumer = world.consumer(action.finish)
     touched: Touched = {}
     for run in _runs(world, action.finish, action.partition_key):
-        touched |= world.end(world, run, action)
-    if not world.lasts(world, consumer.id):
+        touched |= end(world, run, action)
+    if not lasts(world, consumer.id):
         world.state.decisions.end_runs(consumer.id)
         registry.touch_ended(world.state, consumer.id, None, touched)
     return touched
@@ -82,21 +82,21 @@ def _(action: FinishStep, world: World) -> Touched:
 @carry_out.register
 def _(action: AgainStep, world: World) -> Touched:
     target = Target(world.consumer(action.again).id, action.partition_key)
-    if not world.lasts(world, target.consumer):
+    if not lasts(world, target.consumer):
         world.state.decisions.retry_run(*target)
     elif target in world.lasting.last:
-        world.retry(world, world.lasting.last[target])
+        run_again(world, world.lasting.last[target])
     return {}
 
 
 @carry_out.register
 def _(action: RunStep, world: World) -> Touched:
     consumer = world.consumer(action.run)
-    if not world.lasts(world, consumer.id):
+    if not lasts(world, consumer.id):
         return {}
     key = action.partition_key if _node(world, action.run).is_partitioned else None
-    run = world.trigger(world, Target(consumer.id, key))
-    return world.end(world, run, action)
+    run = trigger(world, Target(consumer.id, key))
+    return end(world, run, action)
 
 
 @carry_out.register

@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import assetflow.core.simulate.freshness_actions  # noqa: F401
 from assetflow.core.freshness.deciding import next_look
 from assetflow.core.freshness.demands import judge_states
 from assetflow.core.rules import clock, keeping
 from assetflow.core.rules.fold import Touched, pass_over
-from assetflow.core.simulate import freshness_actions as _  # noqa: F401  registers its steps
 from assetflow.core.simulate.actions import attempt, deploy, in_order
 from assetflow.core.simulate.answer import Answer, answer_of
 from assetflow.core.simulate.reading import refuse, short
 from assetflow.core.simulate.scenario import Scenario, Step, read_scenario, scenario_of_flows
 from assetflow.core.simulate.steps import StartStep, StopStep, TickStep
-from assetflow.core.simulate.world import World, end_next, next_end
+from assetflow.core.simulate.world import World, end_next, follow_decisions, follow_times, next_end
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
@@ -40,7 +40,7 @@ def full_pass(world: World, touched: Touched) -> None:
 def run_times(world: World) -> bool:
     """Run the times of timetables that have come; return True if there are any."""
     runs = world.run_times()
-    world.follow_times(world, runs)
+    follow_times(world, runs)
     return bool(runs)
 
 
@@ -48,7 +48,7 @@ def follow(world: World, decisions: Iterable[Decision]) -> None:
     """Note decisions, and let their runs begin."""
     made = list(decisions)
     world.note_decisions(made)
-    world.follow_decisions(world, made)
+    follow_decisions(world, made)
 
 
 def keep_up_to_date(world: World, decided: Sequence[Decision] = (), *, recorded: bool) -> None:
@@ -63,7 +63,7 @@ def keep_up_to_date(world: World, decided: Sequence[Decision] = (), *, recorded:
 def end_runs(world: World, until: datetime) -> bool:
     """End the runs that end by themselves up to a moment, each with its pass; return True if there were any."""
     ended = False
-    while (touched := world.end_next(world, until)) is not None:
+    while (touched := end_next(world, until)) is not None:
         pass_after(world, touched)
         ended = True
     return ended

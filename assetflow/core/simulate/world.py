@@ -318,7 +318,7 @@ def _check_held_back(world: World, run: Run, ending: Ending) -> None:
         )
 
 
-def retry(world: World, run: Run) -> None:
+def run_again(world: World, run: Run) -> None:
     """Let a run go on again that has ended, until a step ends it."""
     freshness = world.state.freshness
     node = freshness.graph.find(run.target.consumer)
