@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from assetflow.core.lint.assets import Assets, check_condition, check_waits
+from assetflow.core.lint.assets import Assets, check_condition, check_formats, check_mappers, check_waits
 from assetflow.core.lint.findings import Finding, SeenFlow
-from assetflow.core.lint.keys import check_formats, check_mappers
 
 
 def lint(
