@@ -257,3 +257,21 @@ def _formats(flow: SeenFlow) -> Iterator[tuple[Token, str]]:
         mapper = _target_mapper(schedule.partitioning.mapper_for(frozenset((token,))))
         if isinstance(mapper, TemporalMapper):
             yield token, mapper.input_format
+
+
+def lint(
+    flows: Sequence[SeenFlow], external: Collection[str] = (), deployed: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Yield what is wrong with the schedules of flows. Contract 11.1.
+
+    Parameters:
+        external: patterns of URIs and names that something outside of the flows updates.
+        deployed: URIs and names that a ledger knows; they only help to say what was meant.
+    """
+    flows = sorted(flows, key=lambda flow: flow.name)
+    for flow in flows:
+        yield from check_condition(flow)
+        yield from check_mappers(flow)
+        yield from check_waits(flow)
+    yield from Assets(flows, external, deployed).check()
+    yield from check_formats(flows)
