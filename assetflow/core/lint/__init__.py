@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assetflow.core.lint.assets import lint
+from assetflow.core.lint.checking import lint
 from assetflow.core.lint.findings import CHECKS, Finding, SeenFlow
 from assetflow.core.lint.source import Source
 

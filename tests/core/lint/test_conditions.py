@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assetflow.core.lint.assets import implies, useless_branches
+from assetflow.core.lint.checking import implies, useless_branches
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AssetAll, AssetAny, AtLeast, Condition, Token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.lint.assets import may_meet
+from assetflow.core.lint.checking import may_meet
 from assetflow.core.partitions import (
     AllowedKeyMapper,
     FixedKeyMapper,
