@@ -16,8 +16,7 @@ from assetflow.cli.status_output import show_asset
 from assetflow.cli.values import AsJson, DecisionName, EventName, ZeroOrMore, since_option
 from assetflow.cli.watch import watchable
 from assetflow.core.explain import ConsumerExplanation, DecisionExplanation, PartitionExplanation
-from assetflow.core.graph.lineage import loops_through
-from assetflow.core.graph.parts import Way
+from assetflow.core.graph.lineage import Way, loops_through
 from assetflow.core.values.words import ago, count
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import (

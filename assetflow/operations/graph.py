@@ -10,8 +10,7 @@ from itertools import chain
 from typing import Literal
 
 from assetflow.core.graph.layout import MOST, Drawing, draw
-from assetflow.core.graph.lineage import EdgeKind, Node, NodeKind, neighbourhood
-from assetflow.core.graph.parts import Box, Way, around, tree
+from assetflow.core.graph.lineage import Box, EdgeKind, Node, NodeKind, Way, around, neighbourhood, tree
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.conditions import ConditionTree
 from assetflow.core.values.words import count

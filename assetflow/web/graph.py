@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query, Request, Response
 from markupsafe import Markup
 
 from assetflow.api.requests import Text, TheReader
-from assetflow.core.graph.parts import Way
+from assetflow.core.graph.lineage import Way
 from assetflow.core.values.words import count
 from assetflow.errors import UnknownAsset
 from assetflow.operations.graph import Graph, Placed, Wanted, graph_of

@@ -9,8 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import chain
 
 from assetflow.core.graph.layers import Layers, Link, Point, Size, connected, layered
-from assetflow.core.graph.lineage import Edge, Node, flows_after
-from assetflow.core.graph.parts import GraphPart, Picture, folded, of_groups, whole
+from assetflow.core.graph.lineage import Edge, GraphPart, Node, Picture, flows_after, folded, of_groups, whole
 
 BOX: Size = (196, 42)
 # Above the members of a group stands its name.

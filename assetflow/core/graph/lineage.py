@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -196,3 +197,223 @@ def _way(last: Node, start: Node, came_from: Mapping[Node, Node]) -> tuple[str, 
 
 def _inside(edge: Edge, nodes: Collection[Node]) -> bool:
     return edge.source in nodes and edge.target in nodes
+
+
+Way = Literal["up", "down"]
+Pair = tuple[Node, Node]
+Relations = Mapping[Pair, frozenset[EdgeKind]]
+
+
+@dataclass(frozen=True)
+class GraphPart:
+    """A part of the graph.
+
+    Attributes:
+        levels: the nodes, each with its distance from the focus in edges: negative on the way up, 0 for the focus and
+            in the whole graph.
+        relations: the pairs of nodes with an edge, from cause to effect, each with the kinds of its edges.
+        more: the nodes with neighbours that are not shown.
+        truncated: the part ends early, because it has as many nodes as allowed.
+    """
+
+    levels: Mapping[Node, int]
+    relations: Relations = field(default_factory=dict[Pair, frozenset[EdgeKind]])
+    more: frozenset[Node] = frozenset()
+    truncated: bool = False
+
+
+def relations_of(edges: Iterable[Edge]) -> Relations:
+    """Return each pair of nodes once, with the kinds of all edges between them."""
+    found: dict[Pair, set[EdgeKind]] = {}
+    for source, target, kind in edges:
+        found.setdefault((source, target), set()).add(kind)
+    return {pair: frozenset(kinds) for pair, kinds in found.items()}
+
+
+def whole(edges: Iterable[Edge], nodes: Iterable[Node], most: int) -> GraphPart:
+    """Return the whole graph, of too many nodes the first."""
+    relations = relations_of(edges)
+    found = dict.fromkeys([*nodes, *(node for pair in relations for node in pair)], 0)
+    shown = dict(list(found.items())[:most])
+    return GraphPart(shown, _between(relations, shown), truncated=len(shown) < len(found))
+
+
+def around(edges_of: EdgesOf, focus: Node, *, up: int, down: int, most: int, opened: Iterable[Node] = ()) -> GraphPart:
+    """Return what leads to a node and what follows from it.
+
+    A level is one flow: from an asset to the flows that it starts or that read it, and on to what they make. An alias
+    is on the way, and costs nothing.
+
+    Parameters:
+        up, down: the number of levels on each way.
+        most: the largest number of nodes; the nearest are kept.
+        opened: nodes of the outermost level from which the way goes on by another level.
+    """
+    levels: dict[Node, int] = {focus: 0}
+    edges: dict[Edge, None] = {}
+    ways: list[tuple[Way, Node, int]] = [("up", focus, up), ("down", focus, down)]
+    truncated = False
+    for way, start, steps in ways:
+        truncated |= _walk(edges_of, start, way, steps, most, levels, edges)
+    for node in opened:
+        if node in levels and node != focus:
+            truncated |= _walk(edges_of, node, "up" if levels[node] < 0 else "down", 1, most, levels, edges)
+    relations = relations_of(edges)
+    outside = {node for pair in relations for node in pair if node not in levels}
+    more = {node for pair in relations if outside & set(pair) for node in pair if node in levels}
+    return GraphPart(levels, _between(relations, levels), frozenset(more), truncated)
+
+
+def _walk(
+    edges_of: EdgesOf, start: Node, way: Way, steps: int, most: int, levels: dict[Node, int], edges: dict[Edge, None]
+) -> bool:
+    """Add the nodes on one way; return True if not all of them fit."""
+    ring = [start]
+    flows = 0
+    distance = abs(levels[start])
+    while ring:
+        found = [edge for edge in edges_of(ring) if _goes(edge, way, ring)]
+        edges.update(dict.fromkeys(found))
+        distance += 1
+        following = dict.fromkeys(edge.target if way == "down" else edge.source for edge in found)
+        if any(node.kind == "flow" for node in following):
+            flows += 1
+        if flows > steps:
+            return False
+        new = [node for node in following if node not in levels]
+        room = max(0, most - len(levels))
+        levels.update(dict.fromkeys(new[:room], distance if way == "down" else -distance))
+        if len(new) > room:
+            return True
+        ring = new
+    return False
+
+
+def _goes(edge: Edge, way: Way, ring: list[Node]) -> bool:
+    return (edge.source if way == "down" else edge.target) in set(ring)
+
+
+def _between(relations: Relations, nodes: Mapping[Node, int]) -> Relations:
+    return {pair: kinds for pair, kinds in relations.items() if pair[0] in nodes and pair[1] in nodes}
+
+
+# A hub keeps this many of its ends; one more than that is not worth folding.
+KEPT = 5
+WORTH = 3
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node of a picture, which stands for one node of the graph or for several.
+
+    Attributes:
+        id: the id of its only node; `group:NAME` of a folded group, `more:WAY:NODE` of the folded ends of a hub.
+        nodes: the nodes that it stands for.
+    """
+
+    id: str
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A graph of boxes.
+
+    Attributes:
+        boxes: by id.
+        links: the ids of two boxes with a relation, from cause to effect, with the kinds of its edges.
+        levels: the distance of each box from the focus.
+    """
+
+    boxes: Mapping[str, Box]
+    links: Mapping[tuple[str, str], frozenset[EdgeKind]]
+    levels: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+def folded(
+    part: GraphPart,
+    groups: Mapping[Node, str],
+    *,
+    focus: Node | None = None,
+    opened: Collection[str] = (),
+    hubs: bool = True,
+) -> Picture:
+    """Return the picture of a part of the graph.
+
+    Parameters:
+        groups: the group of each node that is folded into it.
+        opened: the ids of boxes that are not folded.
+        hubs: whether the many ends of a hub are folded.
+    """
+    box_of: dict[Node, str] = {}
+    for node, group in groups.items():
+        name = f"group:{group}"
+        if node in part.levels and group and node != focus and name not in opened:
+            box_of[node] = name
+    for name, ends in (_ends_of_hubs(part.relations, focus, box_of) if hubs else {}).items():
+        if name not in opened:
+            box_of |= dict.fromkeys(ends, name)
+    members: defaultdict[str, list[Node]] = defaultdict(list)
+    for node in part.levels:
+        members[box_of.get(node, node.as_json())].append(node)
+    links: defaultdict[tuple[str, str], set[EdgeKind]] = defaultdict(set)
+    for (source, target), kinds in part.relations.items():
+        pair = box_of.get(source, source.as_json()), box_of.get(target, target.as_json())
+        if pair[0] != pair[1]:
+            links[pair] |= kinds
+    return Picture(
+        {name: Box(name, tuple(nodes)) for name, nodes in members.items()},
+        {pair: frozenset(kinds) for pair, kinds in links.items()},
+        {name: min((part.levels[node] for node in nodes), key=abs) for name, nodes in members.items()},
+    )
+
+
+def _ends_of_hubs(relations: Relations, focus: Node | None, taken: Collection[Node]) -> dict[str, list[Node]]:
+    """Return the nodes that hang on one node only, where these are many, by the id of the box that stands for them."""
+    neighbours: defaultdict[Node, set[Node]] = defaultdict(set)
+    for source, target in relations:
+        neighbours[source].add(target)
+        neighbours[target].add(source)
+    found: defaultdict[str, list[Node]] = defaultdict(list)
+    for source, target in relations:
+        for end, hub, way in ((target, source, "down"), (source, target, "up")):
+            if len(neighbours[end]) == 1 and end != focus and end not in taken:
+                found[f"more:{way}:{hub.as_json()}"].append(end)
+    return {name: ends[KEPT:] for name, ends in found.items() if len(ends) > KEPT + WORTH}
+
+
+def of_groups(edges: Iterable[Edge], groups: Mapping[str, str]) -> dict[Node, str]:
+    """Return the group of each node: that of the asset, or for a flow that of what it makes, else of what starts it.
+
+    An asset without a group is in that of its folder.
+    """
+    found: dict[Node, str] = {}
+    starts: dict[Node, str] = {}
+    for source, target, kind in edges:
+        for node in (source, target):
+            if node.kind == "asset" and node not in found:
+                found[node] = groups.get(node.value) or node.value.rpartition("/")[0]
+        if kind == "produces":
+            found.setdefault(source, found.get(target, ""))
+        elif target.kind == "flow":
+            starts.setdefault(target, found.get(source, ""))
+    return starts | found
+
+
+def tree(
+    starts: Sequence[str], following: Mapping[str, Collection[str]], order: Callable[[str], tuple[int, int]]
+) -> Iterator[tuple[str, int]]:
+    """Yield each box with its depth, depth first: 0 for a start.
+
+    Parameters:
+        following: what follows directly from each box.
+        order: returns the place of a box among those beside it.
+    """
+    seen: set[str] = set()
+    stack = [(box, 0) for box in reversed(starts)]
+    while stack:
+        box, depth = stack.pop()
+        if box not in seen:
+            seen.add(box)
+            yield box, depth
+            stack += [(each, depth + 1) for each in sorted(following.get(box, ()), key=order, reverse=True)]

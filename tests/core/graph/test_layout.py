@@ -8,8 +8,7 @@ from collections.abc import Collection, Iterable
 from itertools import pairwise
 
 from assetflow.core.graph.layout import BOX, place
-from assetflow.core.graph.lineage import Edge, Node
-from assetflow.core.graph.parts import around, folded, tree, whole
+from assetflow.core.graph.lineage import Edge, Node, around, folded, tree, whole
 
 
 def asset(name: str) -> Node:
