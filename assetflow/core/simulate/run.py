@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-import assetflow.core.simulate.run  # noqa: F401
 from assetflow.core.freshness import backfilling
 from assetflow.core.freshness.deciding import next_look
 from assetflow.core.freshness.demands import judge_states
