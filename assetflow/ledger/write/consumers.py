@@ -22,9 +22,8 @@ from assetflow.ledger.records import TimerRecord
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import CONSUMER, TIMER
-from assetflow.ledger.write.assets import drop_edges, replace_edges
 from assetflow.ledger.write.store import Operations, UnitOfWork
-from assetflow.ledger.write.watchers import drop_watchers, replace_watchers
+from assetflow.ledger.write.watchers import drop_edges, drop_watchers, replace_edges, replace_watchers
 
 _KEEP_TIMERS = upsert_rows(*TIMER.c)
 _LIVE = select(CONSUMER.c.id).where(CONSUMER.c.removed_at.is_(None))

@@ -10,7 +10,6 @@ from sqlalchemy import delete, update
 from assetflow.core.values.addresses import without_passwords
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
-from assetflow.ledger.write.assets import AssetWriter, LineageWriter
 from assetflow.ledger.write.backfills import BackfillWriter
 from assetflow.ledger.write.clock import ClockWriter, FreshnessWriter
 from assetflow.ledger.write.consumers import ConsumerWriter
@@ -21,7 +20,7 @@ from assetflow.ledger.write.failed_checks import FailedChecksWriter
 from assetflow.ledger.write.lease import LeaseWriter
 from assetflow.ledger.write.materialized import MaterializedWriter
 from assetflow.ledger.write.store import Store
-from assetflow.ledger.write.watchers import WatcherWriter
+from assetflow.ledger.write.watchers import AssetWriter, LineageWriter, WatcherWriter
 
 if TYPE_CHECKING:
     from assetflow.ledger.write.prune import PruneStep
