@@ -11,8 +11,7 @@ from assetflow.core.values.addresses import without_passwords
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
 from assetflow.ledger.write.backfills import BackfillWriter
-from assetflow.ledger.write.clock import ClockWriter, FreshnessWriter
-from assetflow.ledger.write.consumers import ConsumerWriter
+from assetflow.ledger.write.consumers import ClockWriter, ConsumerWriter, FreshnessWriter
 from assetflow.ledger.write.decisions import DecisionWriter, QueueWriter, RunWriter
 from assetflow.ledger.write.ended_runs import EndedRunWriter
 from assetflow.ledger.write.events import EventWriter

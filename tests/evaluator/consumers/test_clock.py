@@ -12,7 +12,7 @@ import pytest
 from assetflow.evaluator.consumers.clock import POSTED_AGAIN, Clock
 from assetflow.evaluator.health import Health
 from assetflow.ledger.records import MissedDeadlineRecord
-from assetflow.ledger.write.clock import TimePassed
+from assetflow.ledger.write.consumers import TimePassed
 from tests.evaluator.fakes import Clock as Now
 from tests.evaluator.fakes import FakeLogs
 from tests.evaluator.ledgers import START, LedgerHere

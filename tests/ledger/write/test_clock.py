@@ -754,7 +754,7 @@ class TestLongQueue:
 def test_an_opening_does_not_overtake_queues_of_which_a_look_takes_only_some(
     sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assetflow.ledger.write.clock.AT_ONCE", 1)
+    monkeypatch.setattr("assetflow.ledger.write.consumers.AT_ONCE", 1)
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     deploy(sqlite_ledger, Schedule((A & B).within(hours(1)), Partitioning(), opening=Opening(EVERY_SIX)))
     deploy(sqlite_ledger, Schedule((A & C).within(hours(0.5)), Partitioning()), "flow/other")
