@@ -14,11 +14,10 @@ from assetflow.ledger.write.backfills import BackfillWriter
 from assetflow.ledger.write.consumers import ClockWriter, ConsumerWriter, FreshnessWriter
 from assetflow.ledger.write.decisions import DecisionWriter, QueueWriter, RunWriter
 from assetflow.ledger.write.ended_runs import EndedRunWriter
-from assetflow.ledger.write.events import EventWriter
 from assetflow.ledger.write.failed_checks import FailedChecksWriter
 from assetflow.ledger.write.lease import LeaseWriter
 from assetflow.ledger.write.materialized import MaterializedWriter
-from assetflow.ledger.write.store import Store
+from assetflow.ledger.write.store import EventWriter, Store
 from assetflow.ledger.write.watchers import AssetWriter, LineageWriter, WatcherWriter
 
 if TYPE_CHECKING:
