@@ -16,7 +16,7 @@ from fastapi.sse import EventSourceResponse, format_sse_event
 from assetflow.api.requests import Backend
 from assetflow.api.security import Access
 from assetflow.errors import LedgerError
-from assetflow.ledger.read.feed import Position
+from assetflow.ledger.read.events import Position
 from assetflow.web.troubles import ShownTrouble, troubles_of
 
 router = APIRouter()

@@ -27,7 +27,7 @@ from assetflow.core.explain.status import short
 from assetflow.core.values.addresses import redact, without_passwords
 from assetflow.core.values.words import ID_IN_TEXT, ago, at, count, iso, rounded_in_words, shown
 from assetflow.errors import LedgerError
-from assetflow.ledger.read.feed import Position
+from assetflow.ledger.read.events import Position
 from assetflow.ledger.read.reader import Reader
 from assetflow.web.static_files import address_of
 from assetflow.web.troubles import is_prefect_away, troubles_of

@@ -17,7 +17,7 @@ from typing import Any, Self, cast
 
 from assetflow.evaluator.health import Health
 from assetflow.ledger import Ledger
-from assetflow.ledger.read.feed import FeedPage, Position
+from assetflow.ledger.read.events import FeedPage, Position
 from assetflow.ledger.records import MissedDeadlineRecord
 from assetflow.listeners import DeadlineMissed, DecisionMade, Listeners, RunCreated
 

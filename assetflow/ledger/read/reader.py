@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from assetflow.ledger.read.consumers import ConsumerReader, DeadlineReader
     from assetflow.ledger.read.decisions import DecisionReader
     from assetflow.ledger.read.ended_runs import EndedRunReader
-    from assetflow.ledger.read.events import EventReader, ReceiptReader
+    from assetflow.ledger.read.events import EventReader, FeedReader, ReceiptReader
     from assetflow.ledger.read.explanations import WhatIfReader
-    from assetflow.ledger.read.feed import FeedReader
     from assetflow.ledger.read.freshness import FreshnessReader, PolicyReader
     from assetflow.ledger.read.graph import GraphReader, LineageReader
     from assetflow.ledger.read.partitions import PartitionReader, PartitionStateReader
