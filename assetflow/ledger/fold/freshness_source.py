@@ -29,6 +29,7 @@ from assetflow.core.freshness.records import (
 )
 from assetflow.core.freshness.state.source import REMEMBERED, FreshnessSource
 from assetflow.ledger.fold.freshness_writing import track
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.freshness_tables import (
     BACKFILL,
     BACKFILL_EDGE,
@@ -44,7 +45,6 @@ from assetflow.ledger.sql.freshness_tables import (
     TARGET,
     TARGET_KEY,
 )
-from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import (
     BACKFILL_ITEMS,
     BACKFILLS,

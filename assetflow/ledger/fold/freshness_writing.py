@@ -30,7 +30,15 @@ from sqlalchemy import (
 
 from assetflow.core.freshness.records import ItemUpdate
 from assetflow.core.freshness.state.source import FreshnessChanges
-from assetflow.ledger.sql.bulk import delete_rows, insert_rows, update_rows, upsert_rows
+from assetflow.ledger.sql.bulk import (
+    delete_rows,
+    in_values,
+    insert_into,
+    insert_rows,
+    text_at,
+    update_rows,
+    upsert_rows,
+)
 from assetflow.ledger.sql.freshness_tables import (
     BACKFILL,
     BACKFILL_EDGE,
@@ -47,7 +55,6 @@ from assetflow.ledger.sql.freshness_tables import (
     TARGET,
     TARGET_KEY,
 )
-from assetflow.ledger.sql.functions import in_values, insert_into, text_at
 from assetflow.ledger.sql.rows import (
     BACKFILL_ITEMS,
     BACKFILLS,

@@ -15,8 +15,7 @@ from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Receipt
 from assetflow.core.values.events import AssetEvent, Content
 from assetflow.ledger.fold.freshness_source import NEXT_OF_POLICIES, NEXT_TARGET, FreshnessTables
-from assetflow.ledger.sql.bulk import insert_rows, upsert_rows
-from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.bulk import in_values, insert_rows, upsert_rows
 from assetflow.ledger.sql.rows import (
     CONSUMER_CLOCKS,
     CONSUMER_COLUMNS,

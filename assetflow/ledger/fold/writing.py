@@ -17,8 +17,7 @@ from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import LedgerError
 from assetflow.ledger.fold.freshness_writing import write_freshness
 from assetflow.ledger.fold.source import write_clocks
-from assetflow.ledger.sql.bulk import delete_rows, insert_rows, update_rows, upsert_rows
-from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.bulk import delete_rows, in_values, insert_rows, update_rows, upsert_rows
 from assetflow.ledger.sql.rows import STORED_EVENT, event_to_row
 from assetflow.ledger.sql.tables import (
     ALIAS,

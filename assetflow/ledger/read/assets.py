@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, f
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.ledger.read import Topic
 from assetflow.ledger.records import Activity, AssetRecord, Order, RedactedExtra
-from assetflow.ledger.sql.functions import begins_with, in_values
+from assetflow.ledger.sql.bulk import begins_with, in_values
 from assetflow.ledger.sql.rows import readable_name
 from assetflow.ledger.sql.tables import (
     ALIAS,

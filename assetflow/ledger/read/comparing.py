@@ -29,7 +29,7 @@ from assetflow.ledger.read.consumers import ConsumerReader
 from assetflow.ledger.read.past import PastReader
 from assetflow.ledger.read.states import States
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
 from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET_NAME, DECISION, EVENT, EVENT_ALIAS, RECEIPT
 

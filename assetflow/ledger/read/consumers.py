@@ -31,7 +31,7 @@ from assetflow.ledger.records import (
     MissedDeadlineRecord,
     TimerRecord,
 )
-from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.rows import CONSUMER_COLUMNS, Rows, consumer_from_row
 from assetflow.ledger.sql.tables import (
     ALIAS_LINK,

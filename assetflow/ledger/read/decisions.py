@@ -18,8 +18,8 @@ from assetflow.core.values.words import IdStart
 from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.read.queues import EventSample, sample
 from assetflow.ledger.records import DecisionRecord, DecisionStatus, KeyDecisions
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
-from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, Rows, event_from_row, readable_name
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EVENT, NO_KEY, RECEIPT
 

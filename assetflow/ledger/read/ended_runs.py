@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, case, func, literal
 from assetflow.core.rules.ended_runs import FAILED_OUTCOMES, EndedRun, Failing, is_made_good
 from assetflow.core.values.words import IdStart
 from assetflow.ledger.read import Topic, given, newest_first
-from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.rows import Rows
 from assetflow.ledger.sql.tables import ASSET_NAME, CONSUMER, DECISION, EDGE, ENDED_RUN, EVENT, NO_KEY
 

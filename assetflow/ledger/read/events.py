@@ -30,7 +30,7 @@ from assetflow.ledger.records import (
     ReceiptRecord,
     RefusedRecord,
 )
-from assetflow.ledger.sql.functions import begins_with, in_values, text_at
+from assetflow.ledger.sql.bulk import begins_with, in_values, text_at
 from assetflow.ledger.sql.rows import (
     EVENT_COLUMNS,
     RECEIPT_COLUMNS,

@@ -16,8 +16,8 @@ from assetflow.core.values.conditions import Token
 from assetflow.ledger.read import Topic
 from assetflow.ledger.read.assets import HIDDEN, READABLE_NAME
 from assetflow.ledger.records import DeclaredEdge
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.engine import Connect
-from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import (
     ALIAS_LINK,
     ASSET,

@@ -19,7 +19,7 @@ from assetflow.core.values.conditions import Token
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.read import Topic
 from assetflow.ledger.records import AssetRecord
-from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, CONSUMER_TOKEN, DECISION, EVENT, NO_KEY, PENDING
 
 RunOfKey = Literal["running", "failed"]

@@ -25,7 +25,7 @@ from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read import Topic
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.read.states import QueueSource
-from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.rows import QUEUED, SHOWN_EVENT, event_from_row
 from assetflow.ledger.sql.tables import DECISION, EVENT, RECEIPT
 

@@ -19,8 +19,8 @@ from sqlalchemy import ColumnElement, FromClause, and_, bindparam, exists, func,
 
 from assetflow.core.freshness.state.source import REMEMBERED
 from assetflow.ledger.read import Topic
+from assetflow.ledger.sql.bulk import UtcTime, in_values
 from assetflow.ledger.sql.freshness_tables import BACKFILL, KEPT_RUN, POLICY_CHANGE, TARGET
-from assetflow.ledger.sql.functions import UtcTime, in_values
 from assetflow.ledger.sql.rows import QUEUED
 from assetflow.ledger.sql.tables import (
     DECISION,

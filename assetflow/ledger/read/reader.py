@@ -26,9 +26,9 @@ from assetflow.ledger import lease, schema
 from assetflow.ledger.lease import Evaluators, Lease, Role, clock, is_held, read_lease
 from assetflow.ledger.read import Topic
 from assetflow.ledger.records import NO_WATCHERS, LedgerCounts, WatcherRecord, WatchingStatus
+from assetflow.ledger.sql.bulk import text_at
 from assetflow.ledger.sql.engine import default_place, ledger_url, open_engine, place_of
 from assetflow.ledger.sql.failures import explained
-from assetflow.ledger.sql.functions import text_at
 from assetflow.ledger.sql.tables import (
     ASSET,
     CONSUMER,

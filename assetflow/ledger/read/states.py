@@ -18,9 +18,9 @@ from assetflow.core.freshness.records import Item, ItemUpdate
 from assetflow.core.rules.state import State
 from assetflow.ledger.fold.freshness_source import FEW, NEWEST_OF_ITEMS
 from assetflow.ledger.fold.source import LedgerSource
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.freshness_tables import ITEM
-from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import ITEM_UPDATES
 from assetflow.ledger.sql.tables import ALIAS_LINK, ASSET, ASSET_NAME, LEDGER, NO_KEY
 

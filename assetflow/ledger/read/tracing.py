@@ -29,8 +29,8 @@ from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
 from assetflow.ledger.read.ended_runs import ENDED_RUNS
 from assetflow.ledger.read.queues import words_of_queues
 from assetflow.ledger.records import DecisionRecord
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN, TARGET
-from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, DECISION, ENDED_RUN, EVENT, MISSED_DEADLINE, RECEIPT
 

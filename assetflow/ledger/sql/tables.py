@@ -21,7 +21,7 @@ from sqlmodel import Field, SQLModel
 from assetflow.core.time.timetables import timetable_from_json
 from assetflow.core.wire.declarations import causes_from_json, causes_to_json
 from assetflow.core.wire.events import checks_from_json, checks_to_json
-from assetflow.ledger.sql.functions import JsonText, KeyText, Number, Stored, UtcTime, stored
+from assetflow.ledger.sql.bulk import JsonText, KeyText, Number, Stored, UtcTime, stored
 
 _NAMES = {
     "ix": "%(table_name)s_%(column_0_N_name)s",

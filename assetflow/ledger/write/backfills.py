@@ -20,9 +20,8 @@ from assetflow.errors import Conflict, UnknownBackfill
 from assetflow.ledger.read.backfills import Planned
 from assetflow.ledger.read.ended_runs import ENDED_RUNS, not_made
 from assetflow.ledger.read.graph import LineageReader
-from assetflow.ledger.sql.bulk import Bulk, insert_rows
+from assetflow.ledger.sql.bulk import Bulk, in_values, insert_rows
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_EDGE, BACKFILL_TARGET, KEPT_RUN, TARGET
-from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import BACKFILL_ITEMS, BACKFILLS
 from assetflow.ledger.sql.tables import CONSUMER, DECISION, EDGE, ENDED_RUN, LEDGER
 from assetflow.ledger.write.store import Operations, UnitOfWork

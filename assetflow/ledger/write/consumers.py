@@ -24,9 +24,8 @@ from assetflow.ledger.fold.source import due_queues, next_due
 from assetflow.ledger.read.consumers import MISSED, missed_from_row
 from assetflow.ledger.read.freshness import CHANGES, changes_of
 from assetflow.ledger.records import MissedDeadlineRecord, TimerRecord
-from assetflow.ledger.sql.bulk import upsert_rows
+from assetflow.ledger.sql.bulk import in_values, upsert_rows
 from assetflow.ledger.sql.freshness_tables import POLICY_CHANGE
-from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.tables import CONSUMER, MISSED_DEADLINE, TIMER
 from assetflow.ledger.write.store import Operations, UnitOfWork
 from assetflow.ledger.write.watchers import drop_edges, drop_watchers, replace_edges, replace_watchers

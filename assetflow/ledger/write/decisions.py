@@ -19,8 +19,8 @@ from assetflow.core.rules.timers import backfill_decisions, next_decisions
 from assetflow.core.values.consumers import Decision
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.decisions import known_decisions
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
-from assetflow.ledger.sql.functions import in_values
 from assetflow.ledger.sql.rows import QUEUED
 from assetflow.ledger.sql.tables import DECISION, EVENT, PENDING, RECEIPT
 from assetflow.ledger.write.consumers import find_consumer

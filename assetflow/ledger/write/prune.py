@@ -40,6 +40,7 @@ from assetflow.ledger.read.pruning import (
     is_prunable,
 )
 from assetflow.ledger.read.queues import LAST
+from assetflow.ledger.sql.bulk import in_values, number_at, text_at
 from assetflow.ledger.sql.freshness_tables import (
     BACKFILL,
     BACKFILL_EDGE,
@@ -51,7 +52,6 @@ from assetflow.ledger.sql.freshness_tables import (
     POLICY_CHANGE,
     TARGET,
 )
-from assetflow.ledger.sql.functions import in_values, number_at, text_at
 from assetflow.ledger.sql.tables import (
     DECISION,
     ENDED_RUN,
