@@ -24,7 +24,7 @@ from assetflow.evaluator.health import Health, logger
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease import LEASE_SECONDS, Role
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.sql.commits import CommitListener
+from assetflow.ledger.sql.engine import CommitListener
 from assetflow.ledger.write.writer import Writer
 
 P = ParamSpec("P")

@@ -13,11 +13,11 @@ from sqlalchemy import URL, Connection, Engine, insert, select
 from assetflow.ledger import schema
 from assetflow.ledger.lease import application_name
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.sql import commits
-from assetflow.ledger.sql.commits import CommitListener
+from assetflow.ledger.sql import engine
 from assetflow.ledger.sql.engine import (
     APPLICATION,
     LOCK_TIMEOUT,
+    CommitListener,
     default_place,
     ledger_url,
     make_place,
@@ -101,7 +101,7 @@ class Ledger(Store):
         Raises:
             LedgerError: the ledger cannot be read.
         """
-        return commits.listen(self._url)
+        return engine.listen(self._url)
 
     def close(self) -> None:
         """Close all connections to the database. The ledger cannot be used afterwards."""

@@ -29,8 +29,7 @@ from assetflow.ledger.fold.writing import Writing
 from assetflow.ledger.lease import Holder, confirm
 from assetflow.ledger.read.decisions import known_decisions
 from assetflow.ledger.sql.bulk import in_values
-from assetflow.ledger.sql.commits import notify
-from assetflow.ledger.sql.engine import writing
+from assetflow.ledger.sql.engine import notify, writing
 from assetflow.ledger.sql.failures import explained
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row
 from assetflow.ledger.sql.tables import DECISION, EVENT, LEDGER, RECEIPT, REFUSED

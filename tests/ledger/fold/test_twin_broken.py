@@ -18,7 +18,7 @@ from assetflow.core.rules.state.queues import Queues
 from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError
 from assetflow.ledger import Ledger
-from assetflow.ledger.sql.commits import notify
+from assetflow.ledger.sql.engine import notify
 from assetflow.ledger.sql.failures import explained
 from assetflow.ledger.write.store import Store, UnitOfWork
 from tests.ledger.conftest import NewLedger

@@ -18,7 +18,7 @@ from sqlalchemy import update as update_statement
 from assetflow.errors import LedgerError
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
-from assetflow.ledger.sql import commits
+from assetflow.ledger.sql import engine
 from assetflow.ledger.sql.tables import LEDGER
 from tests.environment.postgres import closed
 from tests.ledger.conftest import NewLedger
@@ -88,7 +88,7 @@ def test_nothing_is_heard_while_nothing_is_committed(ledger: Ledger) -> None:
         assert thread.submit(listener.wait).result(SECONDS)
         heard = thread.submit(listener.wait)
         with pytest.raises(TimeoutError):
-            heard.result(5 * commits.LOOK_EVERY)
+            heard.result(5 * engine.LOOK_EVERY)
 
 
 def test_closing_ends_the_wait(ledger: Ledger) -> None:
@@ -109,7 +109,7 @@ def test_reads_and_transactions_that_fail_are_not_heard(ledger: Ledger) -> None:
         with pytest.raises(ZeroDivisionError):
             write_and_fail(ledger)
         with pytest.raises(TimeoutError):
-            thread.submit(listener.wait).result(5 * commits.LOOK_EVERY)
+            thread.submit(listener.wait).result(5 * engine.LOOK_EVERY)
 
 
 def test_a_listener_looks_only_as_often_as_it_says(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,16 +123,16 @@ def test_a_listener_looks_only_as_often_as_it_says(ledger: Ledger, monkeypatch: 
 
         return count
 
-    monkeypatch.setattr(commits._SqliteListener, "_read", counted(commits._SqliteListener._read))
+    monkeypatch.setattr(engine._SqliteListener, "_read", counted(engine._SqliteListener._read))
     monkeypatch.setattr(
-        commits._PostgresListener, "_has_notifications", counted(commits._PostgresListener._has_notifications)
+        engine._PostgresListener, "_has_notifications", counted(engine._PostgresListener._has_notifications)
     )
     began = time.monotonic()
     with waiting(ledger) as (listener, thread):
         looks.clear()
         with pytest.raises(TimeoutError):
             thread.submit(listener.wait).result(1)
-    most = (time.monotonic() - began) / commits.LOOK_EVERY
+    most = (time.monotonic() - began) / engine.LOOK_EVERY
     assert len(looks) <= (most if url_of(ledger).startswith("sqlite") else 0)
 
 
