@@ -16,7 +16,7 @@ from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.conditions import Token
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import AssetRecord, DeclaredEdge, RedactedExtra
-from assetflow.operations import consumers
+from assetflow.operations import lookup
 from assetflow.operations.installation import Installation
 
 app = cyclopts.App(name="assets", help="Assets: what tasks update and flows run on.")
@@ -97,7 +97,7 @@ def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:
             last_update=activity[asset.uri].last if asset.uri in activity else None,
             events=activity[asset.uri].events if asset.uri in activity else 0,
             producers=_names(producers, asset),
-            consumers=_names(consumers, asset),
+            consumers=_names(lookup, asset),
             hidden=hidden,
         )
         for asset in reader.assets.all()
@@ -150,7 +150,7 @@ def hide(asset: AssetName, /, *, json: AsJson = False) -> None:
     from assetflow.ledger import Ledger
 
     with Ledger.open() as ledger:
-        uri = consumers.hide(Installation(ledger), asset, by=this_user())
+        uri = lookup.hide(Installation(ledger), asset, by=this_user())
     _tell(uri, hidden=True, json=json)
 
 
@@ -159,7 +159,7 @@ def unhide(asset: AssetName, /, *, json: AsJson = False) -> None:
     from assetflow.ledger import Ledger
 
     with Ledger.open() as ledger:
-        uri = consumers.unhide(Installation(ledger), asset)
+        uri = lookup.unhide(Installation(ledger), asset)
     _tell(uri, hidden=False, json=json)
 
 

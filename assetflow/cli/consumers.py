@@ -27,9 +27,8 @@ from assetflow.errors import InvalidSchedule, LedgerError, PrefectUnreachable, T
 from assetflow.ledger.read.explanations import consumer_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerRecord
-from assetflow.operations.consumers import list_by_id, switch
 from assetflow.operations.installation import open_prefect
-from assetflow.operations.lookup import find_consumer
+from assetflow.operations.lookup import find_consumer, list_by_id, switch
 from assetflow.operations.runs import list_runs
 
 if TYPE_CHECKING:

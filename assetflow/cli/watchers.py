@@ -16,8 +16,8 @@ from assetflow.errors import UnknownWatcher
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import WatcherRecord
-from assetflow.operations.consumers import switch_watcher
 from assetflow.operations.installation import Installation
+from assetflow.operations.lookup import switch_watcher
 
 app = cyclopts.App(name="watchers", help="Watchers: queues and files that update assets.")
 

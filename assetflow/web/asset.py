@@ -21,8 +21,7 @@ from assetflow.errors import AssetflowError, Conflict, InvalidEvent, LedgerForei
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter
-from assetflow.operations import consumers
-from assetflow.operations.lookup import find_uri, near_assets
+from assetflow.operations.lookup import find_uri, hide, near_assets, unhide
 from assetflow.operations.planning import late_soon
 from assetflow.operations.recording import update_asset
 from assetflow.operations.runs_by_hand import RunWanted, maker_of, start_run
@@ -264,13 +263,13 @@ def leave_hiding(asset: Text = "") -> Response:
 @router.post("/asset/hide")
 def hide_asset(request: Request, pages: ThePages, backend: TheBackend, form: TheForm) -> Response:
     """Hide an asset, and show its page."""
-    return _change(request, pages, backend, form, lambda asset: consumers.hide(backend, asset, by="the Assets view"))
+    return _change(request, pages, backend, form, lambda asset: hide(backend, asset, by="the Assets view"))
 
 
 @router.post("/asset/unhide")
 def unhide_asset(request: Request, pages: ThePages, backend: TheBackend, form: TheForm) -> Response:
     """Show an asset again, and show its page."""
-    return _change(request, pages, backend, form, lambda asset: consumers.unhide(backend, asset))
+    return _change(request, pages, backend, form, lambda asset: unhide(backend, asset))
 
 
 def _change(request: Request, pages: Pages, backend: Backend, form: Form, change: Callable[[str], str]) -> Response:

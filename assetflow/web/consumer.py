@@ -20,8 +20,7 @@ from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation,
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations import decisions, runs_by_hand
-from assetflow.operations.consumers import consumer_at, switch
-from assetflow.operations.lookup import Selection
+from assetflow.operations.lookup import Selection, consumer_at, switch
 from assetflow.operations.runs_by_hand import RunWanted, start_run
 from assetflow.operations.what_if import Preview, if_resumed, if_run
 from assetflow.web.forms import Form, TheForm, in_words

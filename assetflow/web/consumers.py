@@ -17,7 +17,7 @@ from assetflow.errors import AssetflowError, PrefectUnreachable
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder
-from assetflow.operations.consumers import consumer_at, list_in_order, switch
+from assetflow.operations.lookup import consumer_at, list_in_order, switch
 from assetflow.operations.what_if import Preview, if_all_resumed
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import PagePlaces, Pages, ThePages, url

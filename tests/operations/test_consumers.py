@@ -6,7 +6,7 @@ import pytest
 
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerFilter
-from assetflow.operations.consumers import list_by_id, list_in_order
+from assetflow.operations.lookup import list_by_id, list_in_order
 from tests.cli.conftest import Call
 from tests.cli.shop import NOON, ORDERS, deploy
 from tests.web.conftest import Site

@@ -30,9 +30,8 @@ from assetflow.core.values.posted_events import key_by_hand
 from assetflow.errors import UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter, ShownAsset
 from assetflow.ledger.read.partitions import PartitionRecord
-from assetflow.operations import consumers
 from assetflow.operations.graph import Graph, Lineage, Wanted, graph_of, lineage_of
-from assetflow.operations.lookup import asset_called, find_node, find_uri
+from assetflow.operations.lookup import asset_called, find_node, find_uri, hide, unhide
 from assetflow.operations.recording import observe
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
@@ -87,13 +86,13 @@ def hide_asset(
     It is also shown while a flow declares it. Its events stay.
     """
     with places(asset="path.asset"):
-        return Json({"uri": consumers.hide(backend, asset, by=by), "hidden": True})
+        return Json({"uri": hide(backend, asset, by=by), "hidden": True})
 
 
 @router.post("/assets/{asset:path}/unhide", response_model=AssetHidden, responses=answers(404, 415))
 def unhide_asset(asset: PathAsset, backend: TheBackend) -> Json:
     """Show an asset again."""
-    return Json({"uri": consumers.unhide(backend, asset), "hidden": False})
+    return Json({"uri": unhide(backend, asset), "hidden": False})
 
 
 @router.get("/lineage", responses=answers(404))

@@ -31,8 +31,7 @@ from assetflow.ledger.read.consumers import ShownConsumer
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.records import ConsumerFilter, MissedDeadlineRecord
 from assetflow.operations import decisions, runs_by_hand
-from assetflow.operations.consumers import consumer_at, list_by_id, switch
-from assetflow.operations.lookup import Selection, find_consumer, find_uri
+from assetflow.operations.lookup import Selection, consumer_at, find_consumer, find_uri, list_by_id, switch
 from assetflow.operations.runs_by_hand import Retried
 from assetflow.operations.what_if import Preview, if_resumed
 

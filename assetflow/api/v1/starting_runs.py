@@ -13,8 +13,7 @@ from assetflow.api.problems import answers
 from assetflow.api.requests import AsksPreview, Backend, Deployment, EtagRoute, Flow, PathAsset, TheBackend
 from assetflow.errors import places
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.consumers import consumer_at
-from assetflow.operations.lookup import find_uri
+from assetflow.operations.lookup import consumer_at, find_uri
 from assetflow.operations.runs_by_hand import RunWanted, maker_of, start_run
 from assetflow.operations.what_if import Preview, if_run
 

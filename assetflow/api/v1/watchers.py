@@ -10,7 +10,7 @@ from assetflow.api.own_shapes import Switched
 from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Page, Text, TheBackend, ThePage
 from assetflow.ledger.records import WatcherRecord
-from assetflow.operations.consumers import switch_watcher
+from assetflow.operations.lookup import switch_watcher
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
 
