@@ -19,8 +19,8 @@ from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.queues import QueuedEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import decisions
+from assetflow.operations.deciding_ledger import Installation
 from assetflow.operations.decisions import remove_queued
-from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_decision, select
 
 _OPTIONS = {"consumer": "consumer, --asset or --event", "key": "--key", "why": "--why"}

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.assets import Asset
-from assetflow.errors import AssetflowError, LedgerError
+from assetflow.errors import AssetflowError, LedgerError, LedgerForeign
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.events import DECIDED_UNTIL, only_here
 from assetflow.ledger.read.reader import Reader
@@ -19,6 +21,10 @@ from assetflow.prefect_io.connection import read_connection
 from assetflow.prefect_io.rest import TaskApi
 from assetflow.prefect_io.stored_values import TAKEN_OVER, deciding_ledger
 from assetflow.settings import get_settings
+
+if TYPE_CHECKING:
+    from assetflow.prefect_io.rest import PrefectApi
+
 
 ASK_EVERY = 10.0
 _UNSURE = (
@@ -138,3 +144,65 @@ def _hand_over(other: str) -> None:
                 recordings.keep(api, recording)
         ledger.writer.set_cursor(DECIDED_UNTIL, newest)
         ledger.writer.set_cursor(TAKEN_OVER, other)
+
+
+# The cursor with the time up to which the evaluator has read Prefect's event log.
+EVENTS_READ = "events"
+# The evaluator reads every few seconds, and saves every ten how far it has come.
+READ_LATELY = timedelta(seconds=30)
+
+OpenPrefect = Callable[[], "AbstractAsyncContextManager[PrefectApi]"]
+
+
+def _nothing() -> None: ...
+
+
+def _nobody() -> None: ...
+
+
+def open_prefect() -> AbstractAsyncContextManager[PrefectApi]:
+    """Open the API of the Prefect server in the settings."""
+    # Import the HTTP client only here: most commands do not need it.
+    from assetflow.prefect_io.rest import prefect_api
+
+    return prefect_api()
+
+
+@dataclass(frozen=True)
+class Installation:
+    """The installation that operations work on.
+
+    Attributes:
+        ledger: the ledger, open for reading and writing.
+        prefect: opens Prefect's API, to start runs and turn switches.
+        on_recorded: called, from any thread, after an operation that may have led to decisions.
+        other_ledger: returns the id of the ledger that decides for this Prefect instead, or `None` if this one does.
+        now: returns the current time.
+    """
+
+    ledger: Ledger
+    prefect: OpenPrefect = open_prefect
+    on_recorded: Callable[[], None] = _nothing
+    other_ledger: Callable[[], str | None] = _nobody
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+    def check_decides(self, otherwise: str, fix: str) -> None:
+        """Check that no other ledger decides for this Prefect.
+
+        Parameters:
+            otherwise: what would be wrong then, for the message: "nothing would run".
+
+        Raises:
+            LedgerForeign: another ledger decides.
+        """
+        other = self.other_ledger()
+        if other is not None:
+            raise LedgerForeign(f"this ledger no longer decides, ledger {other} has taken over; {otherwise}", fix=fix)
+
+    @property
+    def is_late(self) -> bool:
+        """Return True if updates of before now may still be in Prefect's logs: no evaluator has read them lately."""
+        read = self.ledger.reader.cursor(EVENTS_READ)
+        if read is None or not self.ledger.reader.evaluators().alive:
+            return True
+        return self.now() - datetime.fromisoformat(str(read)) > READ_LATELY

@@ -9,7 +9,7 @@ from uuid import UUID
 from assetflow.core.rules.registry import check_removal
 from assetflow.core.values.words import some
 from assetflow.errors import InvalidCall, UnknownEvent
-from assetflow.operations.installation import Installation
+from assetflow.operations.deciding_ledger import Installation
 from assetflow.operations.lookup import Selection
 
 

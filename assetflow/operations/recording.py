@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from assetflow.ledger.read.assets import ListedAsset
     from assetflow.ledger.read.reader import Reader
-    from assetflow.operations.installation import Installation
+    from assetflow.operations.deciding_ledger import Installation
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ def record_at_hand(recording: Recording) -> RecordedUpdates:
         return _at_address(recording, None)
     # Who only sends an update to Prefect does not wait for SQLAlchemy.
     from assetflow.ledger.ledger import Ledger
-    from assetflow.operations.deciding_ledger import ledger_at_hand
-    from assetflow.operations.installation import Installation
+    from assetflow.operations.deciding_ledger import Installation, ledger_at_hand
 
     at_hand = ledger_at_hand()
     if at_hand.decides:

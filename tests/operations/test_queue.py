@@ -13,8 +13,8 @@ from assetflow.core.values.timing import Intake
 from assetflow.errors import UnknownEvent
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
+from assetflow.operations.deciding_ledger import Installation
 from assetflow.operations.decisions import give_up, remove_queued
-from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import Selection
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
