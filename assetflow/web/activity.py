@@ -14,9 +14,8 @@ from assetflow.api.requests import LARGEST, Backend, Text, TheBackend
 from assetflow.core.explain.trace import Trace
 from assetflow.errors import AssetflowError, InvalidCall, UnknownAsset, UnknownConsumer
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations import decisions as decided
 from assetflow.operations.lookup import find_consumer, find_uri
-from assetflow.operations.runs_by_hand import retry_ended
+from assetflow.operations.runs_by_hand import replay, retry_ended
 from assetflow.operations.tracing import newest_traces, trace_of
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, receipts_of, updates_happened
@@ -120,7 +119,7 @@ async def _retry(backend: Backend, form: Form) -> dict[str, int]:
         raise InvalidCall("the form names no runs", where="runs") from error
     if runs:
         return {"retried": await retry_ended(backend.prefect, runs)}
-    await run_in_threadpool(decided.replay, backend, made)
+    await run_in_threadpool(replay, backend, made)
     return {"replayed": len(made)}
 
 

@@ -30,7 +30,7 @@ from assetflow.errors import InvalidCall, places
 from assetflow.ledger.read.consumers import ShownConsumer
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.records import ConsumerFilter, MissedDeadlineRecord
-from assetflow.operations import decisions, runs_by_hand
+from assetflow.operations import runs_by_hand
 from assetflow.operations.lookup import Selection, consumer_at, find_consumer, find_uri, list_by_id, switch
 from assetflow.operations.runs_by_hand import Retried
 from assetflow.operations.what_if import Preview, if_resumed
@@ -104,7 +104,7 @@ def remove_queued(
     record = consumer_at(backend.ledger.reader, flow, deployment)
     with places(asset="query.asset", key="query.target_key", why="query.why"):
         which = Selection(record, None if asset is None else find_uri(backend.ledger.reader, asset))
-        removed = decisions.remove_queued(backend, which, target_key=target_key, before=before, by=by, why=why)
+        removed = runs_by_hand.remove_queued(backend, which, target_key=target_key, before=before, by=by, why=why)
     return Json({"removed": removed})
 
 

@@ -14,7 +14,7 @@ from assetflow.core.explain import DecisionExplanation
 from assetflow.errors import places
 from assetflow.ledger.read.explanations import decision_explanation, run_explanation
 from assetflow.ledger.records import DecisionRecord, DecisionStatus
-from assetflow.operations import decisions
+from assetflow.operations import runs_by_hand
 from assetflow.operations.lookup import decision_with, find_consumer
 
 router = APIRouter(tags=["decisions"], route_class=EtagRoute)
@@ -47,7 +47,7 @@ def explain_decision(decision_id: UUID, reader: TheReader) -> DecisionExplanatio
 @router.post("/decisions/{decision_id}/replay", response_model=ReplayedOut, responses=answers(404, 415))
 def replay_decision(decision_id: UUID, backend: TheBackend) -> Json:
     """Make an undeliverable decision wait for its run again (4.6)."""
-    decisions.replay(backend, [decision_id])
+    runs_by_hand.replay(backend, [decision_id])
     return Json({"id": str(decision_id), "status": "waiting"})
 
 
@@ -55,7 +55,7 @@ def replay_decision(decision_id: UUID, backend: TheBackend) -> Json:
 def give_up_decision(decision_id: UUID, wanted: GiveUpIn, backend: TheBackend) -> Json:
     """Give up a decision that waits for its run, so that later decisions of its consumer can go ahead (4.6)."""
     with places(why="body.why"):
-        decisions.give_up(backend, decision_id, by=wanted.by, why=wanted.why)
+        runs_by_hand.give_up(backend, decision_id, by=wanted.by, why=wanted.why)
     return Json({"id": str(decision_id), "status": "undeliverable"})
 
 
