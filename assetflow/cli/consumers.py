@@ -29,7 +29,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerRecord
 from assetflow.operations.deciding_ledger import open_prefect
 from assetflow.operations.lookup import find_consumer, list_by_id, switch
-from assetflow.operations.runs import list_runs
+from assetflow.operations.needs import list_runs
 
 if TYPE_CHECKING:
     from assetflow.prefect_io.deployments import Deployments

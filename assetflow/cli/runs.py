@@ -18,7 +18,7 @@ from assetflow.errors import UnknownConsumer
 from assetflow.ledger.read.explanations import run_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import find_consumer, find_run
-from assetflow.operations.runs import ListedRun, list_runs, with_reasons
+from assetflow.operations.needs import ListedRun, list_runs, with_reasons
 
 app = cyclopts.App(name="runs", help="Runs of the flows that are scheduled on assets or make them.")
 

@@ -17,7 +17,7 @@ from assetflow.core.values.words import rounded_in_words
 from assetflow.errors import AssetflowError
 from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.deciding_ledger import open_prefect
-from assetflow.operations.runs import ListedRun
+from assetflow.operations.needs import ListedRun
 
 SPARE = ("run id", "because of", "key", "run", "took", "started")
 STYLES: Mapping[str, str] = {"failed": "red", "crashed": "red"}

@@ -21,7 +21,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, EventFilter
 from assetflow.operations import runs_by_hand
 from assetflow.operations.lookup import decision_with
-from assetflow.operations.runs import with_reasons
+from assetflow.operations.needs import with_reasons
 from assetflow.operations.runs_by_hand import retry_ended, run_again
 from assetflow.prefect_io.flow_runs import MOST
 from assetflow.prefect_io.open_runs import with_run_now

@@ -16,7 +16,7 @@ from assetflow.ledger.read.ended_runs import RunsOfDay
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.lookup import find_consumer
-from assetflow.operations.runs import list_runs
+from assetflow.operations.needs import list_runs
 from assetflow.web.pages import ThePages, url
 from assetflow.web.prefect_runs import look_again, states_address
 

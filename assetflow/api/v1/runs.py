@@ -8,8 +8,7 @@ from fastapi import APIRouter, Query
 
 from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Moment, Page, Text, TheBackend, ThePage, TheReader
-from assetflow.operations.needs import Need
-from assetflow.operations.runs import ListedRun, list_runs
+from assetflow.operations.needs import ListedRun, Need, list_runs
 
 router = APIRouter(tags=["decisions"], route_class=EtagRoute)
 
