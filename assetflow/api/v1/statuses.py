@@ -14,7 +14,7 @@ from assetflow.errors import places
 from assetflow.ledger.read.explanations import asset_explanation
 from assetflow.ledger.read.freshness import AssetVersion
 from assetflow.operations.lookup import find_uri
-from assetflow.operations.planning import planned
+from assetflow.operations.what_if import planned
 
 router = APIRouter(tags=["freshness"], route_class=EtagRoute)
 
