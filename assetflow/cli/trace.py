@@ -12,7 +12,7 @@ from assetflow.cli.watch import watchable
 from assetflow.core.explain.trace import TraceLine, drawn, line_words
 from assetflow.core.values.words import at, count
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.tracing import trace_of
+from assetflow.operations.graph import trace_of
 
 
 @watchable

@@ -23,7 +23,7 @@ from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.core.wire import declaration_from_text
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord
-from assetflow.operations.tracing import newest_traces
+from assetflow.operations.graph import newest_traces
 from assetflow.stack.calls import FlowRun, runs_of
 
 

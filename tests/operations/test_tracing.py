@@ -18,7 +18,7 @@ from assetflow.core.values.timing import Deadline
 from assetflow.errors import UnknownAsset, UnknownEvent
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import DecisionRecord
-from assetflow.operations.tracing import newest_traces, trace_of
+from assetflow.operations.graph import newest_traces, trace_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
 from tests.ledger.write.test_lazy import BOARD as FRESH_BOARD

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Text, TheBackend
 from assetflow.core.explain.trace import Trace
-from assetflow.operations.tracing import trace_of
+from assetflow.operations.graph import trace_of
 
 router = APIRouter(tags=["events"], route_class=EtagRoute)
 
