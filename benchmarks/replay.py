@@ -27,7 +27,7 @@ from assetflow.core.wire.deployments import Deployed
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.stack.diffing import diff
-from assetflow.stack.planning import Plan
+from assetflow.stack.flow_files import Plan
 
 ASSETS = [Asset(f"s3://lake/{number}") for number in range(250)]
 BATCH = 1_000

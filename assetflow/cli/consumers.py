@@ -187,7 +187,7 @@ def prune(*names: str, yes: bool = False) -> None:
     """
     # Import only here what imports Prefect: `--help` does not need it.
     from assetflow.stack.diffing import left_over
-    from assetflow.stack.planning import plan_of
+    from assetflow.stack.flow_files import plan_of
 
     with Reader.open() as reader:
         found = left_over(reader, plan_of(Path.cwd()), datetime.now(UTC))

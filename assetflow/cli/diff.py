@@ -77,7 +77,7 @@ def diff(
     # Import only here what imports Prefect: `--help` does not need it.
     from assetflow.stack.diffing import diff as diff_flows
     from assetflow.stack.diffing import of_files
-    from assetflow.stack.planning import plan_of
+    from assetflow.stack.flow_files import plan_of
 
     if "fewer-runs" in fail_on and replay is None:
         raise InvalidCall("only a replay tells of fewer runs", where="--fail-on", fix="Add --replay 7d")

@@ -17,8 +17,7 @@ from assetflow.evaluator.consumers.registry import left_behind
 from assetflow.evaluator.process.prune import CURSOR as PRUNED
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
-from assetflow.stack.flow_files import load
-from assetflow.stack.planning import Plan
+from assetflow.stack.flow_files import Plan, load
 
 
 def of_files(places: Iterable[Path], deployed: Iterable[DeployedFlow], now: datetime) -> Plan:

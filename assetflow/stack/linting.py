@@ -16,8 +16,7 @@ from assetflow.core.rules.state import State
 from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import InvalidProject, InvalidSettings
 from assetflow.evaluator.consumers.checks import WatcherNames, find_cycles, seldom_run
-from assetflow.stack.flow_files import load, shown_path
-from assetflow.stack.planning import plan_of
+from assetflow.stack.flow_files import load, plan_of, shown_path
 from assetflow.stack.project import FILE, read_project
 
 _CONFIG = "pyproject.toml, [tool.assetflow.lint]"
