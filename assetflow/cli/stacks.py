@@ -24,8 +24,8 @@ from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.demo import Demo
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project, last_ports
 from assetflow.stack.project import read_project
-from assetflow.stack.show import show
 from assetflow.stack.stack import STOPPING, Stack
+from assetflow.stack.summary import show
 
 
 def dev(

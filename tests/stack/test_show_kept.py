@@ -8,8 +8,7 @@ from typing import Any
 from rich.console import Console
 
 from assetflow.ledger import Ledger
-from assetflow.stack.show import show
-from assetflow.stack.summary import Story, deployed_now
+from assetflow.stack.summary import Story, deployed_now, show
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
 from tests.stack.test_summary import run_of
 

@@ -13,8 +13,7 @@ from assetflow.core.partitions import FixedKeyMapper, RollupMapper, SegmentWindo
 from assetflow.core.values.events import Origin, SourceFlowRun
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger, Reader
-from assetflow.stack.show import show
-from assetflow.stack.summary import Story, deployed_now
+from assetflow.stack.summary import Story, deployed_now, show
 from tests.ledger.making import NOW, A, B, deploy, event, recording
 
 KEYS = ["a", "b", "c"]
