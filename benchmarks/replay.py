@@ -26,8 +26,8 @@ from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.core.wire.deployments import Deployed
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
-from assetflow.stack.diffing import diff
 from assetflow.stack.flow_files import Plan
+from assetflow.stack.linting import diff
 
 ASSETS = [Asset(f"s3://lake/{number}") for number in range(250)]
 BATCH = 1_000

@@ -186,8 +186,8 @@ def prune(*names: str, yes: bool = False) -> None:
         Delete the deployments.
     """
     # Import only here what imports Prefect: `--help` does not need it.
-    from assetflow.stack.diffing import left_over
     from assetflow.stack.flow_files import plan_of
+    from assetflow.stack.linting import left_over
 
     with Reader.open() as reader:
         found = left_over(reader, plan_of(Path.cwd()), datetime.now(UTC))

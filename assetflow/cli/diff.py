@@ -75,9 +75,9 @@ def diff(
         replay (fewer-runs). Separate several with commas.
     """
     # Import only here what imports Prefect: `--help` does not need it.
-    from assetflow.stack.diffing import diff as diff_flows
-    from assetflow.stack.diffing import of_files
     from assetflow.stack.flow_files import plan_of
+    from assetflow.stack.linting import diff as diff_flows
+    from assetflow.stack.linting import of_files
 
     if "fewer-runs" in fail_on and replay is None:
         raise InvalidCall("only a replay tells of fewer runs", where="--fail-on", fix="Add --replay 7d")
@@ -102,7 +102,7 @@ def diff(
 
 def _keep(shown: ShownDiff) -> None:
     """Keep a comparison for the page, and say where that is."""
-    from assetflow.stack.diffing import keep
+    from assetflow.stack.linting import keep
 
     with Ledger.open() as ledger:
         keep(ledger, shown)
