@@ -22,11 +22,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assetflow.authoring.asset_decorator import asset
-    from assetflow.authoring.asset_status import status
     from assetflow.authoring.emitting import emit
     from assetflow.authoring.flows import flow
     from assetflow.authoring.metadata import Metadata, OutletEvents, Skip
-    from assetflow.authoring.observing import observe
+    from assetflow.authoring.observing import observe, status
     from assetflow.authoring.past_events.reading import InletEvents
     from assetflow.authoring.past_events.sources import inlet_events
     from assetflow.authoring.recording import outlet_events
@@ -101,7 +100,7 @@ __all__ = [
 
 _PLACES = {
     "assetflow.authoring.asset_decorator": ("asset",),
-    "assetflow.authoring.asset_status": ("status",),
+    "assetflow.authoring.observing": ("status",),
     "assetflow.authoring.emitting": ("emit",),
     "assetflow.authoring.flows": ("flow",),
     "assetflow.authoring.metadata": ("Metadata", "OutletEvents", "Skip"),
