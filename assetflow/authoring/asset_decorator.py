@@ -19,8 +19,8 @@ from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.past_events.sources import resolve_name
 from assetflow.authoring.result_types import AssetDecorator
 from assetflow.authoring.schedule_options import FlowKeywords, FlowSchedule, UnnamedFlowKeywords
-from assetflow.authoring.signature import PublicSignature
 from assetflow.authoring.tasks import AssetTask, task
+from assetflow.authoring.triggering import PublicSignature
 from assetflow.core.time.timetables import Timetable
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, Outlet
 from assetflow.core.values.conditions import (

@@ -24,8 +24,7 @@ from assetflow.authoring.origin import is_deployed
 from assetflow.authoring.past_events.reading import InletEvents, reading
 from assetflow.authoring.past_events.sources import newest_events, open_source, pin_of, resolve_outlet
 from assetflow.authoring.recording import TaskRecording, deliver, run_logger, sent_unless
-from assetflow.authoring.signature import PublicSignature
-from assetflow.authoring.triggering import triggering_asset_events
+from assetflow.authoring.triggering import PublicSignature, triggering_asset_events
 from assetflow.core.values.assets import Outlet
 from assetflow.core.values.events import Recording
 from assetflow.crash_points import reach

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from assetflow.authoring.signature import PublicSignature
+from assetflow.authoring.triggering import PublicSignature
 
 if TYPE_CHECKING:
     from nowhere import Nothing  # pyright: ignore[reportMissingImports]
