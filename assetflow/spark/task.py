@@ -14,8 +14,7 @@ from prefect.task_runners import ProcessPoolTaskRunner
 
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.recording import current_recording
-from assetflow.authoring.result_types import SparkTaskDecorator
-from assetflow.authoring.tasks import task
+from assetflow.authoring.tasks import SparkTaskDecorator, task
 from assetflow.authoring.triggering import PublicSignature
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
