@@ -34,7 +34,7 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.records import EventFilter
 from assetflow.operations import backfill
 from assetflow.operations.backfill import BackfillWanted
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from assetflow.watchers import FileTrigger
 from benchmarks import ring
 from benchmarks.growth import fill

@@ -27,7 +27,7 @@ from assetflow.evaluator.liveness import downtime
 from assetflow.evaluator.process.status import held_up
 from assetflow.ledger.lease import Evaluators
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from assetflow.operations.needs import Need, needs_of
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from assetflow.core.values.conditions import Token
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import AssetRecord, DeclaredEdge, RedactedExtra
 from assetflow.operations import lookup
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 
 app = cyclopts.App(name="assets", help="Assets: what tasks update and flows run on.")
 app.command(

@@ -37,7 +37,7 @@ from assetflow.operations.backfill import (
     named_keys,
     run_backfill,
 )
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer
 
 AT_ONCE = 2

@@ -27,7 +27,7 @@ from assetflow.errors import InvalidSchedule, LedgerError, PrefectUnreachable, T
 from assetflow.ledger.read.explanations import consumer_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerRecord
-from assetflow.operations.deciding_ledger import open_prefect
+from assetflow.operations.installation import open_prefect
 from assetflow.operations.lookup import find_consumer, list_by_id, switch
 from assetflow.operations.needs import list_runs
 

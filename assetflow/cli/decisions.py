@@ -18,7 +18,7 @@ from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, DecisionStatus
 from assetflow.operations import runs_by_hand
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer, find_decision
 
 app = cyclopts.App(name="decisions", help="Decisions: why runs were started.")

@@ -20,7 +20,7 @@ from assetflow.errors import places
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.deciding_ledger import Decider, Installation
+from assetflow.operations.installation import Decider, Installation
 from assetflow.operations.lookup import find_consumer
 from assetflow.operations.runs_by_hand import Retried
 from assetflow.operations.runs_by_hand import retry as try_again

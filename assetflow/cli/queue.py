@@ -19,7 +19,7 @@ from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.queues import QueuedEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import runs_by_hand
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_decision, select
 from assetflow.operations.runs_by_hand import remove_queued
 

@@ -16,7 +16,7 @@ from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.words import rounded_in_words
 from assetflow.errors import AssetflowError
 from assetflow.ledger.records import DecisionRecord
-from assetflow.operations.deciding_ledger import open_prefect
+from assetflow.operations.installation import open_prefect
 from assetflow.operations.needs import ListedRun
 
 SPARE = ("run id", "because of", "key", "run", "took", "started")

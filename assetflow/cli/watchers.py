@@ -16,7 +16,7 @@ from assetflow.errors import UnknownWatcher
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import WatcherRecord
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import switch_watcher
 
 app = cyclopts.App(name="watchers", help="Watchers: queues and files that update assets.")

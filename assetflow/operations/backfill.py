@@ -21,7 +21,7 @@ from assetflow.ledger.read.backfills import BackfillRecord, Planned
 from assetflow.ledger.read.explanations import names_of
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, KeyDecisions
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_uri
 
 POLL_SECONDS = 0.3

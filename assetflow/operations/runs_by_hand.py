@@ -24,7 +24,7 @@ from assetflow.core.wire.run_context import RunContext, run_context_to_json
 from assetflow.errors import Conflict, InvalidCall, UnknownAsset, UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.operations.deciding_ledger import Installation, OpenPrefect
+from assetflow.operations.installation import Installation, OpenPrefect
 from assetflow.operations.lookup import Selection
 from assetflow.prefect_io.flow_runs import retry_runs
 from assetflow.prefect_io.rest import SECONDS_TO_ANSWER, patiently

@@ -12,7 +12,7 @@ from assetflow.core.values.watchers import WebhookTrigger
 from assetflow.core.watchers.intake import Message, Watched, intake_of
 from assetflow.errors import UnknownWatcher, WatchingFailed
 from assetflow.ledger.records import WatcherRecord
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 
 
 @shape

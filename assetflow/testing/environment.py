@@ -26,7 +26,7 @@ from assetflow.errors import InvalidCall, TimedOut, UnknownAsset, UnknownConsume
 from assetflow.evaluator.process.evaluator import Evaluator, utc_now
 from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from assetflow.operations.runs_by_hand import retry
 from assetflow.testing.background import Allowance, AnyFlow, BackgroundEvaluator, Calls, StartedRuns, finished
 from assetflow.testing.outside import Outside

@@ -15,7 +15,7 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
 from assetflow.operations import backfill
 from assetflow.operations.backfill import BackfillWanted
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from tests.browser.site import START, update
 from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy
 from tests.ledger.read.test_ended_runs import ended

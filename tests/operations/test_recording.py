@@ -17,7 +17,7 @@ from assetflow.core.values.events import EXTRA_BYTES, Origin, Recording
 from assetflow.core.values.posted_events import event_by_hand
 from assetflow.errors import AssetflowError
 from assetflow.ledger import Ledger
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from assetflow.operations.recording import record, record_here, through_prefect
 from assetflow.prefect_io.rest import TaskApi
 from tests.cli.conftest import Call

@@ -18,7 +18,7 @@ from assetflow.ledger.read.explanations import consumer_explanation, partition_e
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import backfill
 from assetflow.operations.backfill import BackfillWanted
-from assetflow.operations.deciding_ledger import Installation
+from assetflow.operations.installation import Installation
 from assetflow.operations.needs import Need, needs_of
 from assetflow.operations.runs_by_hand import retry
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, ROLLED_UP, deploy, update
