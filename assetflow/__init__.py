@@ -100,11 +100,9 @@ __all__ = [
 
 _PLACES = {
     "assetflow.authoring.asset_decorator": ("asset",),
-    "assetflow.authoring.observing": ("status",),
-    "assetflow.authoring.emitting": ("emit",),
     "assetflow.authoring.flows": ("flow",),
     "assetflow.authoring.metadata": ("Metadata", "OutletEvents", "Skip"),
-    "assetflow.authoring.observing": ("observe",),
+    "assetflow.authoring.observing": ("emit", "observe", "status"),
     "assetflow.authoring.past_events.reading": ("InletEvents",),
     "assetflow.authoring.past_events.sources": ("inlet_events",),
     "assetflow.authoring.recording": ("outlet_events",),

@@ -97,7 +97,7 @@ def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:
             last_update=activity[asset.uri].last if asset.uri in activity else None,
             events=activity[asset.uri].events if asset.uri in activity else 0,
             producers=_names(producers, asset),
-            consumers=_names(lookup, asset),
+            consumers=_names(consumers, asset),
             hidden=hidden,
         )
         for asset in reader.assets.all()
