@@ -22,10 +22,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assetflow.authoring.asset_decorator import asset
-    from assetflow.authoring.emitting import emit
     from assetflow.authoring.flows import flow
     from assetflow.authoring.metadata import Metadata, OutletEvents, Skip
-    from assetflow.authoring.observing import observe, status
+    from assetflow.authoring.observing import emit, observe, status
     from assetflow.authoring.past_events.reading import InletEvents
     from assetflow.authoring.past_events.sources import inlet_events
     from assetflow.authoring.recording import outlet_events

@@ -548,7 +548,7 @@ def test_an_update_for_another_environment(piece: Piece, ledger: Ledger, monkeyp
 
 def emit_to(url: str, *arguments: Any, to: str, **options: Any) -> AssetEvent:
     """Send to this server what the page sends to its example."""
-    from assetflow.authoring.emitting import emit
+    from assetflow.authoring.observing import emit
 
     assert to.startswith("https://")
     return emit(*arguments, to=url, **options)
