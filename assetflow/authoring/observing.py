@@ -1,4 +1,4 @@
-"""`observe`: a flow that looks at a source and records an update when its version has changed. Contract 8.2."""
+"""`observe`, `emit` and `status`: record updates without a task, and ask whether assets are up to date."""
 
 from __future__ import annotations
 

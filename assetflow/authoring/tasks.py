@@ -1,4 +1,4 @@
-"""`@task`: an ordinary Prefect task with inlets and outlets."""
+"""`@task`: an ordinary Prefect task with inlets and outlets, and the types of what its calls return."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of assets and flows: a neighbourhood or the whole, folded, placed, with names and states."""
+"""The picture of assets and flows: folded, placed, with names and states; and the trees of what caused what."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find out which ledger decides for a Prefect server, before something writes to one beside an evaluator."""
+"""An installation (ledger, Prefect, evaluator), and the ledger that decides for a Prefect server."""
 
 from __future__ import annotations
 

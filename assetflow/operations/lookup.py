@@ -1,4 +1,4 @@
-"""Find consumers, assets, events and decisions by what a user types: a name, a number or an id."""
+"""Find consumers, assets, events and decisions by what a user types; list and switch consumers and watchers."""
 
 from __future__ import annotations
 

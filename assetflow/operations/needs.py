@@ -1,4 +1,4 @@
-"""What needs a person: what failed and was not made good, and what does not work. Contract 4.9."""
+"""Runs that have ended with their reasons, and what needs a person. Contract 4.8, 4.9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Start runs by hand, and let a consumer try again.
+"""Start runs, replay or give up decisions, remove queued events and let a consumer try again, all by hand.
 
 An Eager or Lazy consumer tries again what it tried or waived, another one its failed runs. Runs that you start by
 hand consume nothing. Contract 4.5, 4.7, 8.7.

@@ -1,4 +1,4 @@
-"""What an action would lead to, before anybody does it: the fold on the real queues, with nothing written."""
+"""What Eager and Lazy flows would run, and what an action would lead to: the fold, with nothing written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Import the Python files of a project, and find the flows in them."""
+"""Import the flows of a project, and read the deployments that it would make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lint a project: import its flows, and make all checks, also those that an evaluator makes. Contract 11.1 to 11.3."""
+"""Lint a project, and compare its flows with what is deployed: both import the flows. Contract 11.1 to 11.5."""
 
 from __future__ import annotations
 

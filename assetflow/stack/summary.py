@@ -1,4 +1,4 @@
-"""The summary of a stack: its events, decisions and runs, compared with what the contract says."""
+"""The summary of a stack, compared with what the contract says, and how a terminal shows it."""
 
 from __future__ import annotations
 

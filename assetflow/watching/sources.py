@@ -1,4 +1,4 @@
-"""Open what watchers watch: find out the address, and connect with the library of its kind."""
+"""Open what watchers watch, with the library of its kind or by a class of the user in a process of its own."""
 
 from __future__ import annotations
 

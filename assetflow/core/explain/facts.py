@@ -1,4 +1,4 @@
-"""The facts from which explanations are made. The caller has read them; explanations read nothing themselves."""
+"""The facts from which explanations are made; the caller has read them. And what holds a timed queue back (9.15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lineage: the graph of assets and flows. It shows who makes an asset, who runs on it, and who reads it."""
+"""Lineage, the graph of assets and flows: who makes an asset, runs on it and reads it; and the parts of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of assets over all flows: who updates them, who uses them."""
+"""The checks of the lint that need no server and no source: of one schedule, of keys, and of assets over all flows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The base class of partition mappers (contract 5.1 and 5.4)."""
+"""The base class of partition mappers (contract 5.1, 5.4), and mappers whose keys belong to every target (8.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mapper between periods of time: the 24 hours of a day, the last three days of a day (contract 8.3)."""
+"""A mapper between periods of time, such as the 24 hours of a day (contract 8.3); and all mappers from JSON."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def begin(state: State, consumer: Consumer, now: datetime, keys: TargetKeys, lin
 def finish(
     state: State, consumer: Consumer, now: datetime, keys: TargetKeys, lines: Lines | None = None
 ) -> list[Decision]:
-    """Do parts (3) to (5) of an instant: openings and deadlines, waits, expiry; until nothing changes any more.
+    """Do parts (3) to (5) of an instant: openings and waits, deadlines, expiry; until nothing changes any more.
 
     Parameters:
         keys: the queues to look at. An opening opens all queues of the consumer.

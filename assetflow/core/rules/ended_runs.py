@@ -1,4 +1,4 @@
-"""Flow runs that have ended, and what makes a failed one good again. Contract 4.8, 4.9."""
+"""The names of flow runs, those that have ended, and what makes a failed one good again. Contract 4.8, 4.9."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which times of a consumer's timetable get a run (contract 6.1).
+"""Which times of a timetable get a run (contract 6.1), and which target keys a backfill decides on.
 
 The simulator and the evaluator keep a `Timer` for each consumer with a timetable. The simulator runs the times that
 have passed. The evaluator schedules runs in advance, so that they start on time even while no evaluator is running.

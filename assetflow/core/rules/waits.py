@@ -1,4 +1,4 @@
-"""Why a timed queue is not decided on now: the one place that says so. Contract 9.7 to 9.13, 9.15."""
+"""Why a timed queue is not decided on now, and what a missed deadline does: the one place. Contract 9.7 to 9.15."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world of a simulation: a state in memory, the consumers by name, the timers, and notes for the answer."""
+"""The world of a simulation: a state in memory, consumers, timers, runs that last, and notes for the answer."""
 
 from __future__ import annotations
 

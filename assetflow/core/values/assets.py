@@ -1,4 +1,4 @@
-"""Assets, references to them, and aliases (contract chapter 1)."""
+"""Assets, references to them, and aliases (contract chapter 1); code and data versions (8.2)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events: updates of assets, and where they came from (contract chapter 2)."""
+"""Events: updates of assets, where they came from (contract chapter 2), and what checks of the data found (12)."""
 
 from __future__ import annotations
 

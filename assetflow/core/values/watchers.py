@@ -1,4 +1,4 @@
-"""`AssetWatcher`: a name for something outside that updates an asset."""
+"""`AssetWatcher`, a name for something outside that updates an asset; and `WebhookTrigger`, for what others post."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events, and what was refused as one."""
+"""Events, what was refused as one, and the feed of all that is new."""
 
 from __future__ import annotations
 

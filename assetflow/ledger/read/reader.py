@@ -1,4 +1,4 @@
-"""The reads of a ledger, topic by topic."""
+"""The reads of a ledger, topic by topic; watchers are one of them."""
 
 from __future__ import annotations
 

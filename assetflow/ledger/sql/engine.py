@@ -1,4 +1,4 @@
-"""Open the database of the ledger: SQLite in a file, or Postgres."""
+"""Open the database of the ledger, SQLite in a file or Postgres, and hear of commits to it."""
 
 from __future__ import annotations
 

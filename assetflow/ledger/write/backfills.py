@@ -1,4 +1,4 @@
-"""Begin, stop and resume backfills of assets. The passes of the ledger carry them out (contract 8.18)."""
+"""Begin, stop and resume backfills (contract 8.18), which passes carry out; store the final states of runs (4.8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deploy, change, switch and remove consumers, and keep their timers."""
+"""Deploy, change, switch and remove consumers, and let time act on their timers and queues."""
 
 from __future__ import annotations
 

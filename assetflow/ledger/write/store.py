@@ -1,4 +1,4 @@
-"""The transactions of a ledger that write."""
+"""The transactions of a ledger that write, and the operation that records events."""
 
 from __future__ import annotations
 

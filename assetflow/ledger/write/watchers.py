@@ -1,4 +1,4 @@
-"""Record what watchers found, and how they are."""
+"""Record what watchers found, how they are, and which assets deployments declare."""
 
 from __future__ import annotations
 
