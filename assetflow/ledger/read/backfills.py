@@ -16,7 +16,7 @@ from assetflow.core.freshness.records import Backfill, BackfillItem, StepState
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.consumers import Consumer
 from assetflow.ledger.read import Topic, given, newest_first
-from assetflow.ledger.read.states import States
+from assetflow.ledger.read.partitions import States
 from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_TARGET
 from assetflow.ledger.sql.rows import BACKFILL_ITEMS, BACKFILLS, readable_name

@@ -37,8 +37,8 @@ from assetflow.core.values.keeping import Cause
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.values.words import SHOWN
 from assetflow.errors import UnknownConsumer, UnknownEvent
+from assetflow.ledger.read.partitions import States
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.read.states import States
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, EventFilter
 
 # Of a long queue, and for a page of a large decision, this many events are read, and after them the first of each asset

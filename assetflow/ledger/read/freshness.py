@@ -32,8 +32,8 @@ from assetflow.core.wire.events import origin_from_json
 from assetflow.ledger.lease import evaluators
 from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.read.assets import names_of_assets
+from assetflow.ledger.read.partitions import States
 from assetflow.ledger.read.queues import LAST
-from assetflow.ledger.read.states import States
 from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION, KEPT_RUN, POLICY, POLICY_CHANGE
 from assetflow.ledger.sql.rows import ITEM_UPDATES, KEPT_RUNS, POLICY_CHANGES, POLICY_RECORDS
 from assetflow.ledger.sql.tables import CONSUMER, CURSOR, DECISION, EVENT

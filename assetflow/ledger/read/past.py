@@ -23,8 +23,8 @@ from assetflow.core.rules.state.changes import ConsumerClock, QueueClock
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read import Topic
+from assetflow.ledger.read.partitions import QueueSource
 from assetflow.ledger.read.queues import LAST
-from assetflow.ledger.read.states import QueueSource
 from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.rows import QUEUED, SHOWN_EVENT, event_from_row
 from assetflow.ledger.sql.tables import DECISION, EVENT, RECEIPT

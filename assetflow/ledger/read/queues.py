@@ -18,7 +18,7 @@ from assetflow.core.rules.state import State
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import AssetEvent
 from assetflow.ledger.read import Topic, given
-from assetflow.ledger.read.states import QueueSource
+from assetflow.ledger.read.partitions import QueueSource
 from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.rows import QUEUED, SHOWN_EVENT, event_from_row
 from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, NO_KEY, PENDING, RECEIPT

@@ -55,11 +55,10 @@ if TYPE_CHECKING:
     from assetflow.ledger.read.explanations import WhatIfReader
     from assetflow.ledger.read.freshness import FreshnessReader, PolicyReader
     from assetflow.ledger.read.graph import GraphReader, LineageReader
-    from assetflow.ledger.read.partitions import PartitionReader, PartitionStateReader
+    from assetflow.ledger.read.partitions import PartitionReader, PartitionStateReader, States
     from assetflow.ledger.read.past import PastReader
     from assetflow.ledger.read.pruning import PruningReader
     from assetflow.ledger.read.queues import QueueReader, WaitingReader
-    from assetflow.ledger.read.states import States
     from assetflow.ledger.read.tracing import TraceReader
 
 
@@ -290,7 +289,7 @@ class Reader(Topic):
 
     @cached_property
     def _states(self) -> States:
-        from assetflow.ledger.read.states import States
+        from assetflow.ledger.read.partitions import States
 
         return States(self._connect)
 
