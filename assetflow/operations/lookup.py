@@ -16,7 +16,6 @@ from assetflow.errors import Conflict, UnknownAsset, UnknownConsumer, UnknownEve
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord, DecisionRecord, EventFilter
-from assetflow.operations.installation import Installation, OpenPrefect
 
 _COMPARED = 100
 _LISTED = 5

@@ -6,12 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from shlex import quote
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal
 from uuid import UUID
 
 from assetflow.core.explain.conditions import EventById
 from assetflow.core.explain.events import EventSummary, summary_of
-from assetflow.core.explain.facts import DecisionFacts, KnownNames, NotStarted, RunFacts, first_prefix, pending_of
+from assetflow.core.explain.facts import (
+    DecisionBefore,
+    DecisionFacts,
+    KnownNames,
+    NotStarted,
+    RunFacts,
+    first_prefix,
+    pending_of,
+)
 from assetflow.core.explain.status import RunRead
 from assetflow.core.rules.evaluation import Reach, evaluate, in_order
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, shape
@@ -21,18 +29,6 @@ from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.values.words import at, count
-
-
-class DecisionBefore(NamedTuple):
-    """The decision of the same consumer and key before another one.
-
-    Attributes:
-        made: when it was made.
-        ended: when its run ended, UTC; `None` if it goes on.
-    """
-
-    made: datetime
-    ended: datetime | None
 
 
 def why_later(

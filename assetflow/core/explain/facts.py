@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
-from assetflow.core.explain.decisions import DecisionBefore
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.status import RunRead
 from assetflow.core.rules.ended_runs import FAILED
@@ -221,6 +221,18 @@ class RunFacts:
     @property
     def has_failed(self) -> bool:
         return self.state in FAILED
+
+
+class DecisionBefore(NamedTuple):
+    """The decision of the same consumer and key before another one.
+
+    Attributes:
+        made: when it was made.
+        ended: when its run ended, UTC; `None` if it goes on.
+    """
+
+    made: datetime
+    ended: datetime | None
 
 
 @dataclass(frozen=True)

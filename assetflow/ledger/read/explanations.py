@@ -24,7 +24,7 @@ from assetflow.core.explain import (
     explain_partition,
     explain_then,
 )
-from assetflow.core.explain.decisions import DecisionBefore
+from assetflow.core.explain.facts import DecisionBefore
 from assetflow.core.explain.status import AssetExplanation
 from assetflow.core.explain.what_if import WhatIf, if_recorded, if_resumed
 from assetflow.core.graph.lineage import Node

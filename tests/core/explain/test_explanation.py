@@ -27,8 +27,7 @@ from assetflow.core.explain import (
     explain_event,
     explain_partition,
 )
-from assetflow.core.explain.decisions import DecisionBefore
-from assetflow.core.explain.facts import pending_of
+from assetflow.core.explain.facts import DecisionBefore, pending_of
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.shapes import as_json
