@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from heapq import nlargest
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from assetflow.core.graph.lineage import Node
@@ -16,6 +17,10 @@ from assetflow.errors import Conflict, UnknownAsset, UnknownConsumer, UnknownEve
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord, DecisionRecord, EventFilter
+
+if TYPE_CHECKING:
+    from assetflow.operations.installation import Installation, OpenPrefect
+
 
 _COMPARED = 100
 _LISTED = 5
