@@ -13,7 +13,7 @@ from rich.text import Text
 from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson, AssetName, AtLeastOne, From, To, read_range
 from assetflow.cli.watch import lists
-from assetflow.core.explain.pending_keys import LeafKeys, leaf_keys
+from assetflow.core.explain.conditions import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
 from assetflow.core.rules.timers import series_to_look_at
 from assetflow.core.values.words import count, some

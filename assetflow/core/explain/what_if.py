@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, cast
 
+from assetflow.core.explain.conditions import rollup_keys
 from assetflow.core.explain.events import explain_event
 from assetflow.core.explain.facts import waiting_of
-from assetflow.core.explain.pending_keys import rollup_keys
 from assetflow.core.partitions import RollupMapper
 from assetflow.core.rules import clock, registry
 from assetflow.core.rules.evaluation import Pending, TokensOf, evaluate, facts_of

@@ -14,7 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, Row, bindparam, case, exists, func, or_, select
 
-from assetflow.core.explain.pending_keys import awaited_keys, targets_of_keys
+from assetflow.core.explain.conditions import awaited_keys, targets_of_keys
 from assetflow.core.freshness.graph import DataGraph, Resolve, TokensOf
 from assetflow.core.freshness.records import Item, ItemUpdate
 from assetflow.core.partitions import PartitionMapper
