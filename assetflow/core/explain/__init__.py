@@ -15,8 +15,10 @@ from assetflow.core.explain.consumers import (
 from assetflow.core.explain.decisions import (
     MOST_EVENTS,
     DecisionExplanation,
+    PartitionExplanation,
     completing_event,
     explain_decision,
+    explain_partition,
     not_started_words,
     run_status,
     run_words,
@@ -33,7 +35,6 @@ from assetflow.core.explain.events import (
     summary_of,
 )
 from assetflow.core.explain.facts import ConsumerFacts, DecisionFacts, KnownNames, NotStarted, QueuedEvents, RunFacts
-from assetflow.core.explain.partitions import PartitionExplanation, explain_partition
 
 __all__ = [
     "MOST_EVENTS",

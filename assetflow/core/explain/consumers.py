@@ -9,10 +9,14 @@ from typing import Literal
 from uuid import UUID
 
 from assetflow.core.explain.conditions import ConditionRow, condition_rows
-from assetflow.core.explain.decisions import DecisionExplanation, explain_decision
+from assetflow.core.explain.decisions import (
+    DecisionExplanation,
+    PartitionExplanation,
+    explain_decision,
+    explain_partition,
+)
 from assetflow.core.explain.events import explain_event
 from assetflow.core.explain.facts import ConsumerFacts, QueuedEvents, Waiting
-from assetflow.core.explain.partitions import PartitionExplanation, explain_partition
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.rules.ended_runs import Failing
 from assetflow.core.rules.waits import Reason
