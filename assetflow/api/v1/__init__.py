@@ -11,7 +11,6 @@ from assetflow.api.v1 import (
     events,
     health,
     recording,
-    runs,
     simulation,
     starting_runs,
     statuses,

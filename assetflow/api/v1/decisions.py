@@ -9,13 +9,14 @@ from fastapi import APIRouter, Query
 
 from assetflow.api.own_shapes import GivenUpOut, GiveUpIn, ReplayedOut
 from assetflow.api.problems import answers
-from assetflow.api.requests import EtagRoute, Json, Page, Text, TheBackend, ThePage, TheReader
+from assetflow.api.requests import EtagRoute, Json, Moment, Page, Text, TheBackend, ThePage, TheReader
 from assetflow.core.explain import DecisionExplanation
 from assetflow.errors import places
 from assetflow.ledger.read.explanations import decision_explanation, run_explanation
 from assetflow.ledger.records import DecisionRecord, DecisionStatus
 from assetflow.operations import runs_by_hand
 from assetflow.operations.lookup import decision_with, find_consumer
+from assetflow.operations.needs import ListedRun, Need, list_runs
 
 router = APIRouter(tags=["decisions"], route_class=EtagRoute)
 
@@ -63,3 +64,28 @@ def give_up_decision(decision_id: UUID, wanted: GiveUpIn, backend: TheBackend) -
 def explain_run(flow_run_id: UUID, reader: TheReader) -> DecisionExplanation:
     """Explain why a flow run was started: return the decision that started it."""
     return run_explanation(reader, flow_run_id)
+
+
+@router.get("/runs", responses=answers(404))
+def list_ended_runs(
+    reader: TheReader,
+    page: ThePage,
+    failed: Annotated[bool, Query(description="Only runs that failed or crashed.")] = False,
+    since: Annotated[Moment | None, Query(description="Ended at this time or later.")] = None,
+    until: Annotated[Moment | None, Query(description="Ended before this time.")] = None,
+    flow: Annotated[Text | None, Query(description="Of this flow and deployment: `flow/deployment`.")] = None,
+    target_key: Annotated[Text | None, Query(description="For this target key.")] = None,
+) -> Page[ListedRun]:
+    """List the runs of consumers and makers that have ended, newest first, whoever started them (4.8)."""
+    of = {"failed": failed, "since": since, "until": until, "flow": flow, "target_key": target_key}
+    found = list_runs(reader, **of, before=page.number, limit=page.limit)  # type: ignore[arg-type]
+    return page.after(found, lambda each: each.number)
+
+
+@router.get("/needs", responses=answers())
+def get_needs(backend: TheBackend) -> list[Need]:
+    """List what needs a person: what failed and was not made good, and what does not work (4.9).
+
+    What keeps everything waiting comes first, then that for which most flows wait further down.
+    """
+    return backend.needs()
