@@ -10,13 +10,15 @@ from fastapi import APIRouter, Depends, Query
 
 from assetflow.api.own_shapes import CountOut, IdsIn, IdsOut
 from assetflow.api.problems import answers
-from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Page, Text, ThePage, TheReader
+from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Page, Text, TheBackend, ThePage, TheReader
 from assetflow.core.explain import EventExplanation, ReceiptExplanation, ShownEvent, shown_event
+from assetflow.core.explain.trace import Trace
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import event_explanation
 from assetflow.ledger.records import EventFilter, RefusedRecord
+from assetflow.operations.graph import trace_of
 
 router = APIRouter(tags=["events"], route_class=EtagRoute)
 
@@ -111,3 +113,12 @@ def _from(query: EventFilter, sequence: int | None, newest_first: bool) -> Event
     if sequence is None:
         return query
     return replace(query, to_sequence=sequence - 1) if newest_first else replace(query, from_sequence=sequence + 1)
+
+
+@router.get("/trace/{what:path}", responses=answers(404))
+def get_trace(what: Text, backend: TheBackend) -> Trace:
+    """Return all that an update, a run, or the newest update of an asset led to, line by line. Contract 7.4.
+
+    An event is named by its id or number, a run by its id or that of its decision, an asset by its name or URI.
+    """
+    return trace_of(backend.ledger.reader, what, backend.now())
