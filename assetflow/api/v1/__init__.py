@@ -14,7 +14,6 @@ from assetflow.api.v1 import (
     simulation,
     starting_runs,
     statuses,
-    watchers,
 )
 
 router = APIRouter(prefix="/api/v1", dependencies=ONLY_KNOWN)

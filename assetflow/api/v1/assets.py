@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 
-from assetflow.api.own_shapes import AssetHidden, NameOut, ObservationIn, ObservedOut
+from assetflow.api.own_shapes import AssetHidden, NameOut, ObservationIn, ObservedOut, Switched
 from assetflow.api.problems import answers
 from assetflow.api.requests import (
     CountedPage,
@@ -30,8 +30,9 @@ from assetflow.core.values.posted_events import key_by_hand
 from assetflow.errors import UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter, ShownAsset
 from assetflow.ledger.read.partitions import PartitionRecord
+from assetflow.ledger.records import WatcherRecord
 from assetflow.operations.graph import Graph, Lineage, Wanted, graph_of, lineage_of
-from assetflow.operations.lookup import asset_called, find_node, find_uri, hide, unhide
+from assetflow.operations.lookup import asset_called, find_node, find_uri, hide, switch_watcher, unhide
 from assetflow.operations.recording import observe
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)
@@ -209,3 +210,29 @@ def get_graph(
     """
     start = find_node(reader, focus) if focus else None
     return graph_of(reader, Wanted(start, up, down, fold, tuple(opened)))
+
+
+Name = Annotated[Text, Path(max_length=250, description="The watcher.")]
+
+
+@router.get("/watchers", responses=answers())
+def list_watchers(backend: TheBackend, page: ThePage) -> Page[WatcherRecord]:
+    """List what updates assets from outside: queues, files, tables and queries, with their states and counts (10.1)."""
+    return page.within(backend.ledger.reader.watchers.all())
+
+
+@router.post("/watchers/{watcher}/pause", responses=answers(404, 415))
+def pause_watcher(watcher: Name, backend: TheBackend) -> Switched:
+    """Pause a watcher: what is outside stays there until it is resumed."""
+    return _switch(backend, watcher, paused=True)
+
+
+@router.post("/watchers/{watcher}/resume", responses=answers(404, 415))
+def resume_watcher(watcher: Name, backend: TheBackend) -> Switched:
+    """Resume a paused watcher."""
+    return _switch(backend, watcher, paused=False)
+
+
+def _switch(backend: TheBackend, watcher: str, *, paused: bool) -> Switched:
+    switch_watcher(backend, watcher, paused=paused)
+    return Switched(watcher, paused)
