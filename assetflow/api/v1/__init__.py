@@ -13,7 +13,6 @@ from assetflow.api.v1 import (
     recording,
     simulation,
     starting_runs,
-    statuses,
 )
 
 router = APIRouter(prefix="/api/v1", dependencies=ONLY_KNOWN)
