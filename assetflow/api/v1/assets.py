@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from assetflow.api.own_shapes import AssetHidden, NameOut, ObservationIn, ObservedOut, Switched
+from assetflow.api.own_shapes import AssetHidden, BackfillIn, NameOut, ObservationIn, ObservedOut, Switched
 from assetflow.api.problems import answers
 from assetflow.api.requests import (
     CountedPage,
@@ -14,6 +15,7 @@ from assetflow.api.requests import (
     Json,
     Moment,
     NamedAsset,
+    Number,
     Page,
     PathAsset,
     Text,
@@ -25,17 +27,22 @@ from assetflow.core.explain import shown_event
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.status import AssetExplanation, Status
 from assetflow.core.freshness.asset_freshness import FreshnessChange, FreshnessNow
+from assetflow.core.freshness.records import StepState
 from assetflow.core.graph.lineage import DATA, SCHEDULING, EdgeKind
 from assetflow.core.json_data import fit_text
+from assetflow.core.partitions.ranges import read_periods
 from assetflow.core.values.assets import check_data_version
 from assetflow.core.values.events import CheckHistory, Origin
 from assetflow.core.values.posted_events import key_by_hand
-from assetflow.errors import UnknownAsset, places
+from assetflow.errors import InvalidCall, UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter, ShownAsset
+from assetflow.ledger.read.backfills import BackfillPreview, BackfillProgress, BackfillTargetRecord, ShownBackfill
 from assetflow.ledger.read.explanations import asset_explanation
 from assetflow.ledger.read.freshness import AssetVersion
 from assetflow.ledger.read.partitions import PartitionRecord
 from assetflow.ledger.records import WatcherRecord
+from assetflow.operations import backfill
+from assetflow.operations.backfill import BackfillWanted, find_backfill, plan
 from assetflow.operations.graph import Graph, Lineage, Wanted, graph_of, lineage_of
 from assetflow.operations.lookup import asset_called, find_node, find_uri, hide, switch_watcher, unhide
 from assetflow.operations.recording import observe
@@ -296,3 +303,79 @@ def list_plan(
     reader = backend.ledger.reader
     with places(consumer="query.consumer", key="query.target_key", at="query.at"):
         return page.within(planned(reader, backend.now(), consumer=consumer, key=target_key, at=at))
+
+
+backfill_router = APIRouter(tags=["backfills"], route_class=EtagRoute)
+
+_PLACES = {"asset": "body.asset", "keys": "body.target_keys"}
+
+
+@backfill_router.get("/backfills", responses=answers())
+def list_backfills(
+    reader: TheReader,
+    page: ThePage,
+) -> Page[ShownBackfill]:
+    """List the backfills of assets, newest first."""
+    found = reader.backfills.all(before=page.number, limit=page.limit)
+    return page.after([each.shown() for each in found], lambda each: each.number)
+
+
+@backfill_router.post("/backfills", responses=answers(404, 413, 415), status_code=200)
+def begin_backfill(
+    wanted: BackfillIn,
+    backend: TheBackend,
+    preview: Annotated[bool, Query(description="Begin nothing: answer with the waves.")] = False,
+) -> ShownBackfill | BackfillPreview:
+    """Begin a backfill of an asset and, with `down`, of what lies below it. The evaluator carries it out (8.18)."""
+    reader = backend.ledger.reader
+    with places(**_PLACES):
+        between = _range_of(wanted)
+        given = BackfillWanted(find_uri(reader, wanted.asset), wanted.down, wanted.target_keys, between)
+        planned = plan(reader, given)
+    if preview:
+        return planned.shown(given.uri, down=given.down)
+    options = {"by": wanted.by, "why": wanted.why}
+    return backfill.begin(backend, given, planned, concurrency=wanted.concurrency, **options).shown()
+
+
+@backfill_router.get("/backfills/{number}", responses=answers(404))
+def show_backfill(number: Number, reader: TheReader) -> BackfillProgress:
+    """Return how far a backfill has come, wave by wave."""
+    record = find_backfill(reader, number)
+    return BackfillProgress(**vars(record.shown()), waves=reader.backfills.progress(number))
+
+
+@backfill_router.get("/backfills/{number}/targets", responses=answers(404))
+def list_backfill_targets(
+    number: Number,
+    reader: TheReader,
+    page: ThePage,
+    state: StepState | None = None,
+) -> Page[BackfillTargetRecord]:
+    """List the targets of a backfill with their runs, by consumer and key."""
+    find_backfill(reader, number)
+    after = -1 if page.number is None else page.number
+    found = reader.backfills.targets(number, state=state, after=after, limit=page.limit)
+    return page.after(found, lambda each: each.place)
+
+
+@backfill_router.post("/backfills/{number}/stop", responses=answers(404, 409, 415))
+def stop_backfill(number: Number, backend: TheBackend) -> ShownBackfill:
+    """Stop a backfill: its runs go on, and no further one starts."""
+    return backfill.stop(backend, number).shown()
+
+
+@backfill_router.post("/backfills/{number}/resume", responses=answers(404, 409, 415))
+def resume_backfill(number: Number, backend: TheBackend) -> ShownBackfill:
+    """Resume a backfill that was stopped or failed: what failed runs again, with what that took off."""
+    return backfill.resume(backend, number).shown()
+
+
+def _range_of(wanted: BackfillIn) -> tuple[datetime, datetime] | None:
+    if wanted.from_ is None and wanted.to is None:
+        return None
+    if wanted.from_ is None or wanted.to is None:
+        raise InvalidCall(
+            "a range needs from and to", fix="Give both, such as 2026-11-01 and 2026-11-20: both included"
+        )
+    return read_periods(wanted.from_, wanted.to)
