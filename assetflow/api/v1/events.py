@@ -2,23 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Annotated, Literal
-from uuid import UUID
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Annotated, Literal, cast
+from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Depends, Query
+from pydantic import ValidationError
 
-from assetflow.api.own_shapes import CountOut, IdsIn, IdsOut
-from assetflow.api.problems import answers
-from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Page, Text, TheBackend, ThePage, TheReader
+from assetflow.api.own_shapes import CountOut, EventIn, EventsIn, IdsIn, IdsOut, RecordedOut
+from assetflow.api.posted_events import make_event, with_warnings
+from assetflow.api.problems import answers, field_errors, field_fix
+from assetflow.api.requests import (
+    LARGEST,
+    AsksPreview,
+    Backend,
+    EtagRoute,
+    Json,
+    Moment,
+    Page,
+    Text,
+    TheBackend,
+    ThePage,
+    TheReader,
+)
 from assetflow.core.explain import EventExplanation, ReceiptExplanation, ShownEvent, shown_event
 from assetflow.core.explain.trace import Trace
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent
-from assetflow.errors import InvalidCall
+from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.errors import AssetflowError, InvalidCall, InvalidEvent, TooLarge
 from assetflow.ledger.read.explanations import event_explanation
+from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter, RefusedRecord
 from assetflow.operations.graph import trace_of
+from assetflow.operations.recording import RecordedUpdates, keep_refused, record
+from assetflow.operations.what_if import Preview, if_updated
 
 router = APIRouter(tags=["events"], route_class=EtagRoute)
 
@@ -122,3 +142,149 @@ def get_trace(what: Text, backend: TheBackend) -> Trace:
     An event is named by its id or number, a run by its id or that of its decision, an asset by its name or URI.
     """
     return trace_of(backend.ledger.reader, what, backend.now())
+
+
+recording_router = APIRouter(tags=["events"])
+
+
+@dataclass
+class _Item:
+    """One update of a POST: its event, or the error in it."""
+
+    index: int
+    given: object
+    event: AssetEvent | None = None
+    error: AssetflowError | None = None
+
+
+_SOME = {"model": RecordedOut, "description": "Some were refused; the others are recorded"}
+_NONE = {"model": RecordedOut, "description": "All were refused"}
+
+
+@recording_router.post(
+    "/events", response_model=RecordedOut | Preview, responses=answers(413, 415) | {207: _SOME, 422: _NONE}
+)
+def record_events(body: EventsIn, backend: TheBackend, preview: AsksPreview = False) -> Json:
+    """Record updates. All valid ones become one recording, followed by one pass of the consumers.
+
+    The updates are durable when this answers. The answer has the status of each: `recorded`, `known` (its id was
+    recorded before, nothing changes) or `refused` with the reason. If another ledger has taken over from this one, the
+    updates are recorded in Prefect for that ledger, and a warning says so. The HTTP status is 207 if some were refused,
+    and 422 with the same document if all were. It is safe to send the same request again, with ids.
+
+    With `preview=true` nothing is recorded: the answer says what the updates would lead to.
+    """
+    now = backend.now()
+    if preview:
+        return Json(_previewed(body, backend, now))
+    items, general = _read(body, backend.ledger.reader, now)
+    good = [item.event for item in items if item.event is not None]
+    general += _unusual(backend.ledger.reader, good)
+    recorded = record(backend, Recording(uuid4(), tuple(good))) if good else RecordedUpdates([])
+    for item in items:
+        _keep_refused(backend, item)
+    document = _document(items, recorded, general)
+    status = 200 if document["refused"] == 0 else 207 if good else 422
+    return Json(document, status)
+
+
+def _previewed(body: EventsIn, backend: Backend, now: datetime) -> Preview:
+    """Return what the updates would lead to. One that would be refused is the error of the whole request."""
+    items, _ = _read(body, backend.ledger.reader, now)
+    for item in items:
+        if item.error is not None:
+            raise item.error.at(f"events.{item.index}")
+    events = [item.event for item in items if item.event is not None]
+    return if_updated(backend.ledger.reader, events, now)
+
+
+def _read(body: EventsIn, reader: Reader, now: datetime) -> tuple[list[_Item], list[str]]:
+    """Return the updates of a POST, and warnings about them."""
+    given = cast("Sequence[object]", body.events)
+    texts = {str(cast("Mapping[str, object]", each).get("uri")) for each in given if isinstance(each, Mapping)}
+    uris = reader.assets.uris_called(texts)
+    return with_warnings(lambda: [_item(number, each, uris, now) for number, each in enumerate(given)])
+
+
+def _item(index: int, given: object, uris: Mapping[str, str], now: datetime) -> _Item:
+    """Return one update of a POST.
+
+    Parameters:
+        uris: the URI of each name that an update gives instead.
+    """
+    item = _Item(index, given)
+    try:
+        wanted = EventIn.model_validate(given)
+        item.event = _event(wanted, uris.get(wanted.uri, wanted.uri), now)
+    except ValidationError as error:
+        first = field_errors(error.errors())[0]
+        place = ".".join(map(str, cast("list[object]", first["loc"])))
+        item.error = InvalidEvent(str(first["msg"]), where=place or "event", fix=field_fix(error.errors()))
+    except AssetflowError as error:
+        item.error = error
+    return item
+
+
+def _event(wanted: EventIn, uri: str, now: datetime) -> AssetEvent:
+    name = wanted.uri if wanted.name is None and uri != wanted.uri else wanted.name
+    try:
+        asset = Asset(uri, name=name, group=wanted.group)
+    except AssetflowError as error:
+        raise type(error)(error.message, where="uri", fix=error.fix, rule=error.rule) from error
+    return make_event(
+        asset,
+        now,
+        extra=wanted.extra,
+        partition_key=wanted.partition_key,
+        aliases=tuple(wanted.aliases),
+        text=wanted.id,
+        occurred=wanted.occurred,
+        by=wanted.by,
+        data_version=wanted.data_version,
+    )
+
+
+def _unusual(reader: Reader, events: Sequence[AssetEvent]) -> list[str]:
+    """Return a warning for each new asset that is called as a URI hardly is: it may be a typo."""
+    uris = {event.uri for event in events if "://" not in event.uri or " " in event.uri}
+    known = reader.assets.numbers(uris) if uris else {}
+    return [
+        f"{uri!r} is a new asset, not a usual URI, and no flow names it; if that is a typo, hide the asset"
+        for uri in sorted(uris - known.keys())
+    ]
+
+
+def _keep_refused(backend: Backend, item: _Item) -> None:
+    """Keep an update that is not an event, with the reason, unless it is too large to keep. Contract 2.6."""
+    if item.error is not None and not isinstance(item.error, TooLarge):
+        keep_refused(backend, item.given, item.error)
+
+
+def _document(items: Sequence[_Item], recorded: RecordedUpdates, warnings: Sequence[str]) -> dict[str, object]:
+    new = {event.id: event for event in recorded.events}
+    reported = [_report(item, new) for item in items]
+    counts = Counter(str(each["status"]) for each in reported)
+    document: dict[str, object] = {status: counts[status] for status in ("recorded", "known", "refused")}
+    return document | {
+        "items": reported,
+        "decisions": recorded.decisions_made,
+        "warnings": [*warnings, *recorded.warnings],
+    }
+
+
+def _report(item: _Item, new: dict[UUID, AssetEvent]) -> dict[str, object]:
+    """Return the status of one update. The same id twice in one POST is `recorded` once, then `known`."""
+    error = item.error
+    event = None if item.event is None else new.pop(item.event.id, None)
+    return {
+        "index": item.index,
+        "status": "refused" if item.event is None else "known" if event is None else "recorded",
+        "id": None if item.event is None else item.event.id,
+        "uri": None if item.event is None else item.event.uri,
+        "sequence": None if event is None else event.sequence,
+        "code": None if error is None else error.code,
+        "where": None if error is None else error.where or None,
+        "error": None if error is None else error.message,
+        "fix": None if error is None else error.fix or None,
+        "rule": None if error is None else error.rule,
+    }
