@@ -3,7 +3,7 @@
 from fastapi import APIRouter
 
 from assetflow.api.requests import ONLY_KNOWN
-from assetflow.api.v1 import assets, consumers, events, health, simulation, starting_runs
+from assetflow.api.v1 import assets, consumers, events, health, simulation
 
 router = APIRouter(prefix="/api/v1", dependencies=ONLY_KNOWN)
 _PARTS = (
