@@ -12,7 +12,7 @@ from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Json, Text, TheReader
 from assetflow.api.v2.airflow_terms import DagId
 from assetflow.api.v2.airflow_terms import dag_id as dag_named
-from assetflow.api.v2.events import events_to_json
+from assetflow.api.v2.asset_events import events_to_json
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
