@@ -2,7 +2,7 @@
 
 from fastapi import APIRouter
 
-from assetflow.api.v2 import asset_events, assets, dag_runs, queued_events
+from assetflow.api.v2 import asset_events, assets, queued_events
 
 router = APIRouter(prefix="/api/v2")
 # Routes with fixed paths come before routes that have a parameter in the same place.

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Path, Query
 
 from assetflow.api.airflow_shapes import AssetEventIn, AssetEventOut, AssetEventsOut
 from assetflow.api.problems import answers
 from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Text, TheBackend, TheReader
 from assetflow.api.v2.airflow_terms import (
     DEFAULT,
+    DagId,
     Limit,
     Offset,
     OrderBy,
@@ -26,13 +27,14 @@ from assetflow.api.v2.airflow_terms import (
     page_size,
     run_to_json,
 )
+from assetflow.api.v2.airflow_terms import dag_id as dag_named
 from assetflow.core.values.addresses import redacted_mapping
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.words import iso
-from assetflow.errors import places
+from assetflow.errors import UnknownEvent, places
 from assetflow.ledger.read.events import ConsumedBy
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import EventFilter
+from assetflow.ledger.records import DecisionRecord, EventFilter
 from assetflow.operations.recording import update_asset
 
 _TASK_RUN = re.compile(r"-[0-9a-f]{3}$")
@@ -129,3 +131,36 @@ def _uuid(text: str) -> UUID | None:
         return UUID(text)
     except ValueError:
         return None
+
+
+run_router = APIRouter(tags=["Airflow: runs"], route_class=EtagRoute)
+
+RunId = Annotated[
+    Text, Path(min_length=1, max_length=250, description="The flow run's id, or that of the decision behind it.")
+]
+
+
+@run_router.get(
+    "/dags/{dag_id}/dagRuns/{dag_run_id}/upstreamAssetEvents", response_model=AssetEventsOut, responses=answers(404)
+)
+def get_upstream_asset_events(dag_id: DagId, dag_run_id: RunId, reader: TheReader) -> Json:
+    """List the asset events that a run consumed, oldest first. Runs that updates did not start consumed none."""
+    record = _decision(reader, dag_run_id)
+    if record is None or dag_id not in (dag_named(record.consumer_name), str(record.deployment_id)):
+        raise UnknownEvent(
+            f"the run with dag_id: `{dag_id}` and run_id: `{dag_run_id}` was not started by updates",
+            where="path.dag_run_id",
+            fix="GET /api/v1/decisions lists the runs that updates started",
+        )
+    events = reader.decisions.events_of([record])[record.id]
+    numbers = reader.assets.numbers({event.uri for event in events})
+    found = events_to_json(reader, [(event, numbers[event.uri]) for event in events])
+    return Json({"asset_events": found, "total_entries": len(found)})
+
+
+def _decision(reader: Reader, text: str) -> DecisionRecord | None:
+    try:
+        number = UUID(text)
+    except ValueError:
+        return None
+    return reader.decisions.of_run(number) or reader.decisions.get(number)
