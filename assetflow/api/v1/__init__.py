@@ -7,21 +7,18 @@ from assetflow.api.v1 import assets, consumers, events, health, simulation
 
 router = APIRouter(prefix="/api/v1", dependencies=ONLY_KNOWN)
 _PARTS = (
-    health,
-    recording,
-    events,
-    assets,
-    statuses,
-    backfills,
-    consumers,
-    starting_runs,
-    runs,
-    decisions,
-    tracing,
-    simulation,
-    watchers,
+    health.router,
+    events.recording_router,
+    events.router,
+    assets.router,
+    assets.freshness_router,
+    assets.backfill_router,
+    consumers.router,
+    consumers.start_router,
+    consumers.decision_router,
+    simulation.router,
 )
 for part in _PARTS:
-    router.include_router(part.router)
+    router.include_router(part)
 
 __all__ = ["router"]

@@ -1,4 +1,4 @@
-"""List assets, find and observe one, and show its partitions, its freshness and the graph around it."""
+"""Assets, the graph around them, their freshness, watchers and backfills. Contract 8.9 to 8.18."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List and explain consumers, read and empty their queues, pause and resume them; list missed deadlines."""
+"""Consumers and their queues, starting runs by hand, decisions and runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""List and count events, and explain one with its receipts."""
+"""Record events by URI, thousands in one POST, each with an idempotency key; list, count, explain and trace them."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from assetflow.api.v2 import asset_events, assets, queued_events
 
 router = APIRouter(prefix="/api/v2")
 # Routes with fixed paths come before routes that have a parameter in the same place.
-for part in (aliases, asset_events, queued_events, materialize, assets, dag_runs):
-    router.include_router(part.router)
+for part in (asset_events.router, queued_events.router, assets.router, asset_events.run_router):
+    router.include_router(part)
 
 airflow2 = queued_events.airflow2
 

@@ -1,4 +1,4 @@
-"""Asset events, as Airflow lists and creates them."""
+"""Asset events, as Airflow lists and creates them, and those that a run consumed."""
 
 from __future__ import annotations
 

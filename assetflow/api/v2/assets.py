@@ -1,4 +1,4 @@
-"""Assets, as Airflow lists and describes them."""
+"""Assets and aliases, as Airflow lists them; and materialize, which runs the flow that makes an asset."""
 
 from __future__ import annotations
 
@@ -36,6 +36,8 @@ from assetflow.errors import UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter, AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.runs_by_hand import RunWanted, maker_of, start_run
+
+router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)
 
 
 @router.get("/assets/aliases", response_model=AliasesOut, responses=answers())
@@ -153,8 +155,6 @@ _STATES = {"COMPLETED": "success", "FAILED": "failed", "CRASHED": "failed", "CAN
 def _moment(value: object) -> datetime | None:
     return datetime.fromisoformat(str(value)) if value else None
 
-
-router = APIRouter(tags=["Airflow: assets"], route_class=EtagRoute)
 
 _ORDERS = ("id", "name", "uri", "created_at", "updated_at")
 
