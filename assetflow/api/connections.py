@@ -11,12 +11,15 @@ import errno
 import logging
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from typing import Any, cast
 
 import h11
 import uvicorn
 from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 logger = logging.getLogger("assetflow.server")
@@ -151,3 +154,43 @@ def tell_seldom_of_full_files(loop: asyncio.AbstractEventLoop) -> None:
             logger.warning("no connection can be accepted: %s; raise the limit (LimitNOFILE, ulimit -n)", error)
 
     loop.set_exception_handler(handle)
+
+
+MOST_BYTES = 16 * 1024 * 1024
+SECONDS_FOR_BODY = 10.0
+
+
+class Strangers:
+    """The bodies of requests without a key that the server holds now."""
+
+    def __init__(self) -> None:
+        self._bytes = 0
+
+    @contextmanager
+    def reading(self, receive: Receive) -> Generator[Receive]:
+        """Yield a `receive` for one request, whose body is held until the end of the block.
+
+        It raises an `HTTPException` if the body does not arrive in time, or if too much is held already.
+        """
+        held, is_whole = 0, False
+        deadline = asyncio.get_running_loop().time() + SECONDS_FOR_BODY
+
+        async def read() -> Message:
+            nonlocal held, is_whole
+            try:
+                async with asyncio.timeout_at(None if is_whole else deadline):
+                    message = await receive()
+            except TimeoutError as error:
+                raise HTTPException(408, f"the body did not arrive in {SECONDS_FOR_BODY:.0f} seconds") from error
+            is_whole = not message.get("more_body", False)
+            size = len(message.get("body", b""))
+            held += size
+            self._bytes += size
+            if self._bytes > MOST_BYTES:
+                raise HTTPException(503, "too many messages arrive at once; send it again", {"retry-after": "1"})
+            return message
+
+        try:
+            yield read
+        finally:
+            self._bytes -= held

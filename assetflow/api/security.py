@@ -20,9 +20,9 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from assetflow.api.connections import Strangers
 from assetflow.api.keys import ALL, NONE, SETTINGS, Keys, Right, right_for
 from assetflow.api.problems import problem, problem_of
-from assetflow.api.strangers import Strangers
 from assetflow.api.wrong_keys import WrongKeys
 from assetflow.errors import AssetflowError, InvalidSettings
 

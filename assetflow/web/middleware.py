@@ -14,9 +14,9 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from assetflow.api.connections import Strangers
 from assetflow.api.problems import MEDIA_TYPE
 from assetflow.api.security import ALWAYS, BODY_BYTES, FOR_MACHINES, HOOKS, is_same_origin, limited
-from assetflow.api.strangers import Strangers
 from assetflow.errors import InvalidCall
 from assetflow.web.forms import TOKEN, StaleForm, read_fields
 from assetflow.web.login import LOGIN, LOGOUT, ask_again, ask_for_key, typed_in

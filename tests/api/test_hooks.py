@@ -18,7 +18,6 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from assetflow.api import strangers
 from assetflow.api.keys import Keys
 from assetflow.api.security import Access
 from assetflow.core.values.addresses import block
