@@ -12,10 +12,9 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from assetflow.api import hooks, metrics, v1, v2
-from assetflow.api.keys import right_for
 from assetflow.api.problems import Problem, add_handlers
 from assetflow.api.requests import ONLY_KNOWN, Backend, Json
-from assetflow.api.security import Access, Guard
+from assetflow.api.security import Access, Guard, right_for
 
 OPENAPI = "/api/openapi.json"
 # One thread for each of the ledger's connections: more would wait for one, and block requests that need none.

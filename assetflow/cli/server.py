@@ -16,9 +16,8 @@ from fastapi import FastAPI
 
 from assetflow.api.app import create_app
 from assetflow.api.connections import server_config, tell_seldom_of_full_files
-from assetflow.api.keys import Keys
 from assetflow.api.requests import Backend
-from assetflow.api.security import access_for
+from assetflow.api.security import Keys, access_for
 from assetflow.cli.process_log import log_to_stderr
 from assetflow.cli.values import Port, since_option
 from assetflow.errors import PortInUse

@@ -15,8 +15,7 @@ from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
-from assetflow.api.keys import ALL, NONE, Keys, Right
-from assetflow.api.security import Access, address_of
+from assetflow.api.security import ALL, NONE, Access, Keys, Right, address_of
 from assetflow.ledger import Ledger
 from assetflow.web.forms import StaleForm, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages

@@ -19,8 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
 
-from assetflow.api.keys import NONE, Right
 from assetflow.api.requests import Backend
+from assetflow.api.security import NONE, Right
 from assetflow.core.explain import source_of
 from assetflow.core.explain.events import maker_of
 from assetflow.core.explain.status import short

@@ -18,8 +18,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from assetflow.api.keys import Keys
-from assetflow.api.security import Access
+from assetflow.api.security import Access, Keys
 from assetflow.core.values.addresses import block
 from assetflow.ledger import Ledger
 from assetflow.watchers import WebhookTrigger

@@ -15,9 +15,8 @@ from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
 from assetflow.api import wrong_keys
-from assetflow.api.keys import ALL, Keys, Right, right_for
 from assetflow.api.requests import Backend
-from assetflow.api.security import Access, access_for
+from assetflow.api.security import ALL, Access, Keys, Right, access_for, right_for
 from assetflow.api.wrong_keys import FREE, LONGEST, WAITING, WrongKeys
 from assetflow.errors import InvalidSettings, PrefectRefused
 from assetflow.ledger import Ledger

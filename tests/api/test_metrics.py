@@ -22,9 +22,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from assetflow import Asset, AssetWatcher, FreshnessPolicy
 from assetflow.api.app import create_app
-from assetflow.api.keys import Keys
 from assetflow.api.requests import Backend
-from assetflow.api.security import Access
+from assetflow.api.security import Access, Keys
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease import Role
 from assetflow.watchers import FileTrigger

@@ -8,8 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from assetflow.api.keys import Keys
-from assetflow.api.security import Access, access_for
+from assetflow.api.security import Access, Keys, access_for
 from assetflow.errors import InvalidSettings
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api, MakeApi

@@ -8,9 +8,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from assetflow.api.keys import Keys
 from assetflow.api.requests import Backend
-from assetflow.api.security import Access
+from assetflow.api.security import Access, Keys
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger

@@ -9,9 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from assetflow import Eager, Lazy
-from assetflow.api.keys import Keys
 from assetflow.api.requests import Backend
-from assetflow.api.security import Access
+from assetflow.api.security import Access, Keys
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.ledger import Ledger

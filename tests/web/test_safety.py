@@ -7,8 +7,7 @@ import re
 
 import pytest
 
-from assetflow.api.keys import Keys
-from assetflow.api.security import Access
+from assetflow.api.security import Access, Keys
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.errors import LedgerError

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.api.keys import Keys
 from assetflow.api.requests import Backend
-from assetflow.api.security import Access
+from assetflow.api.security import Access, Keys
 from assetflow.api.wrong_keys import FREE, WAITING, WrongKeys
 from assetflow.errors import LedgerError
 from assetflow.ledger import Ledger

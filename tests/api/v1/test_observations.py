@@ -9,8 +9,7 @@ from uuid import UUID
 import pytest
 from httpx import Client
 
-from assetflow.api.keys import Keys
-from assetflow.api.security import Access
+from assetflow.api.security import Access, Keys
 from assetflow.authoring.observing import _told_to_api
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.values.schedule_values import to_schedule

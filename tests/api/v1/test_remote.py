@@ -11,8 +11,7 @@ import pytest
 import respx
 
 import assetflow
-from assetflow.api.keys import Keys
-from assetflow.api.security import Access
+from assetflow.api.security import Access, Keys
 from assetflow.authoring import remote
 from assetflow.authoring.past_events.ledger_source import RecordedSource
 from assetflow.authoring.past_events.prefect_source import RemoteLedger

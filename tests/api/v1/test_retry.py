@@ -9,8 +9,7 @@ from uuid import UUID
 import pytest
 
 import assetflow
-from assetflow.api.keys import Keys
-from assetflow.api.security import Access
+from assetflow.api.security import Access, Keys
 from assetflow.errors import ApiRefused, InvalidCall, LedgerError, UnknownConsumer
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api, MakeApi
