@@ -12,7 +12,7 @@ from fastapi import APIRouter, Query, Request, Response
 
 from assetflow.api.requests import LARGEST, Text, TheBackend
 from assetflow.errors import UnknownConsumer
-from assetflow.ledger.read.ended_runs import RunsOfDay
+from assetflow.ledger.read.pruning import RunsOfDay
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.lookup import find_consumer

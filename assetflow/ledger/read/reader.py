@@ -50,14 +50,13 @@ if TYPE_CHECKING:
     from assetflow.ledger.read.comparing import CompareReader
     from assetflow.ledger.read.consumers import ConsumerReader, DeadlineReader
     from assetflow.ledger.read.decisions import DecisionReader
-    from assetflow.ledger.read.ended_runs import EndedRunReader
     from assetflow.ledger.read.events import EventReader, FeedReader, ReceiptReader
     from assetflow.ledger.read.explanations import WhatIfReader
     from assetflow.ledger.read.freshness import FreshnessReader, PolicyReader
     from assetflow.ledger.read.graph import GraphReader, LineageReader
     from assetflow.ledger.read.partitions import PartitionReader, PartitionStateReader, States
     from assetflow.ledger.read.past import PastReader
-    from assetflow.ledger.read.pruning import PruningReader
+    from assetflow.ledger.read.pruning import EndedRunReader, PruningReader
     from assetflow.ledger.read.queues import QueueReader, WaitingReader
     from assetflow.ledger.read.tracing import TraceReader
 

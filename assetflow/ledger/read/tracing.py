@@ -26,7 +26,7 @@ from assetflow.errors import MappingError
 from assetflow.ledger.read import Topic
 from assetflow.ledger.read.assets import READABLE_NAME
 from assetflow.ledger.read.decisions import DECISIONS, decision_from_row
-from assetflow.ledger.read.ended_runs import ENDED_RUNS
+from assetflow.ledger.read.pruning import ENDED_RUNS
 from assetflow.ledger.read.queues import words_of_queues
 from assetflow.ledger.records import DecisionRecord
 from assetflow.ledger.sql.bulk import in_values

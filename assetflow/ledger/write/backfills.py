@@ -18,8 +18,8 @@ from assetflow.core.values.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import Conflict, UnknownBackfill
 from assetflow.ledger.read.backfills import Planned
-from assetflow.ledger.read.ended_runs import ENDED_RUNS, not_made
 from assetflow.ledger.read.graph import LineageReader
+from assetflow.ledger.read.pruning import ENDED_RUNS, not_made
 from assetflow.ledger.sql.bulk import Bulk, in_values, insert_rows
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_EDGE, BACKFILL_TARGET, KEPT_RUN, TARGET
 from assetflow.ledger.sql.rows import BACKFILL_ITEMS, BACKFILLS
