@@ -10,7 +10,7 @@ from cyclopts import App
 from assetflow.cli.process_log import log_to_stderr
 from assetflow.evaluator.health import logger
 from assetflow.evaluator.process.service import freeze_garbage_collection
-from assetflow.watching.service import watch
+from assetflow.watching.sources import watch
 
 app = App(name="watcher")
 

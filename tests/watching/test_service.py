@@ -11,7 +11,7 @@ import pytest
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import LEASE_SECONDS
 from assetflow.watchers import FileTrigger
-from assetflow.watching.service import watch as serve
+from assetflow.watching.sources import watch as serve
 from tests.environment.postgres import closed, new_database
 from tests.environment.waiting import until_async
 from tests.watching.outside import updates, watch
