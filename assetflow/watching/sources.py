@@ -50,9 +50,8 @@ from assetflow.watching.kinds.redis import open_redis
 from assetflow.watching.kinds.sql import SQLQuery
 from assetflow.watching.kinds.sqs import open_sqs
 from assetflow.watching.kinds.tables import DeltaLog, IcebergTable
-from assetflow.watching.looks import Looks, listening
+from assetflow.watching.looks import FileSource, Looks, Polled, PolledSource, listening
 from assetflow.watching.message_source import OpenQueue, message_source
-from assetflow.watching.polled_source import FileSource, Polled, PolledSource
 from assetflow.watching.watching import WatchedSource, Watching, WatchPlan
 
 SECONDS_TO_END = 1.0

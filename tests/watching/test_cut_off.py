@@ -25,7 +25,7 @@ from redis.asyncio import Redis
 
 from assetflow.ledger import Ledger
 from assetflow.watchers import FileTrigger, MessageQueueTrigger, SQLTrigger
-from assetflow.watching.polled_source import PolledSource
+from assetflow.watching.looks import PolledSource
 from tests.environment.waiting import until, until_async
 from tests.watching.brokers import SQS, SqsServer
 from tests.watching.outside import RABBIT, REDIS, Direct, updates, watch, watching
@@ -125,7 +125,7 @@ async def test_a_source_that_does_not_tell_what_waits(
     async def never(_: PolledSource) -> None:
         await asyncio.Event().wait()
 
-    monkeypatch.setattr("assetflow.watching.polled_source.FileSource.lag", never)
+    monkeypatch.setattr("assetflow.watching.looks.FileSource.lag", never)
     watch(direct.ledger, FileTrigger(f"{tmp_path}/*.json"))
     async with watching(direct):
         await until_async(lambda: "how much waits" in error(direct))

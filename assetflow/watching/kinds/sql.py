@@ -16,7 +16,7 @@ from assetflow.core.values.addresses import source_of_url
 from assetflow.core.values.table_triggers import SQLTrigger
 from assetflow.core.watchers.table_changes import Change, Found
 from assetflow.errors import WatchingFailed
-from assetflow.watching.polled_source import Polled
+from assetflow.watching.looks import Polled
 
 MOST_CHARACTERS = 10_000
 _PLAIN = (str, int, float, bool, type(None))

@@ -25,7 +25,7 @@ from assetflow.core.watchers.table_changes import (
 )
 from assetflow.errors import WatchingFailed
 from assetflow.watching.kinds import needing
-from assetflow.watching.polled_source import Polled
+from assetflow.watching.looks import Polled
 
 # Versions that are recorded together at most.
 AT_ONCE = 100
