@@ -23,7 +23,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.demo import Demo
 from assetflow.stack.environment import StackEnvironment, choose_port, find_project, last_ports
-from assetflow.stack.project import read_project
+from assetflow.stack.flow_files import read_project
 from assetflow.stack.stack import STOPPING, Stack
 from assetflow.stack.summary import show
 

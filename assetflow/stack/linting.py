@@ -23,8 +23,7 @@ from assetflow.evaluator.consumers.registry import left_behind
 from assetflow.evaluator.process.prune import CURSOR as PRUNED
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.upkeep import Ledger
-from assetflow.stack.flow_files import Plan, load, plan_of, shown_path
-from assetflow.stack.project import FILE, read_project
+from assetflow.stack.flow_files import FILE, Plan, load, plan_of, read_project, shown_path
 
 _CONFIG = "pyproject.toml, [tool.assetflow.lint]"
 

@@ -30,8 +30,8 @@ from assetflow.private import make_private_folder
 from assetflow.stack import deploying, prefect_server
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.environment import StackEnvironment, choose_port
+from assetflow.stack.flow_files import Json, Project, read_project, source_files
 from assetflow.stack.process import StackProcess
-from assetflow.stack.project import Json, Project, read_project, source_files
 
 SERVER_SECONDS = 120.0
 KNOWN_SECONDS = "150"

@@ -19,7 +19,7 @@ import pytest
 
 from assetflow.errors import UnsupportedPrefect
 from assetflow.prefect_io import internals
-from assetflow.stack import deploying, project
+from assetflow.stack import deploying, flow_files
 
 GONE = """
     import prefect.context, prefect.flow_engine, prefect.runner, prefect.states, prefect.tasks, prefect.transactions
@@ -29,7 +29,8 @@ GONE = """
     del prefect.utilities.importtools.import_object, prefect.utilities.templating.apply_values
     from assetflow import Asset, flow
     from assetflow.prefect_io import internals
-    from assetflow.stack import deploying, project
+    from assetflow.stack import deploying
+from assetflow.stack import flow_files
     import assetflow.testing.background
     @flow(schedule=Asset("s3://shop/orders"))
     def report(): ...
@@ -44,7 +45,7 @@ GONE = """
         (prefect.states, "is_state_iterable", lambda: internals.ends_completed([]), "Recording an update"),
         (prefect.transactions, "get_transaction", lambda: internals.in_user_transaction(), "Recording an update"),
         (prefect.context, "_deployment_id", lambda: internals.deployment_id(), "a remote worker"),
-        (prefect.utilities.templating, "apply_values", lambda: project._filled_in({}), "A variable in prefect.yaml"),
+        (prefect.utilities.templating, "apply_values", lambda: flow_files._filled_in({}), "A variable in prefect.yaml"),
         (prefect.utilities.importtools, "import_object", lambda: deploying.load("a.py:b"), "A check of flows"),
     ],
 )

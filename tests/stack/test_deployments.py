@@ -17,7 +17,7 @@ import yaml
 from assetflow.core.wire import declaration_from_text
 from assetflow.prefect_io.names import FRESHNESS_EVENTS
 from assetflow.stack.calls import PrefectCalls
-from assetflow.stack.project import DEFAULT_POOL
+from assetflow.stack.flow_files import DEFAULT_POOL
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.project_stack import ROOT
 from tests.environment.waiting import until

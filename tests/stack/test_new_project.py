@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from assetflow.errors import InvalidProject
+from assetflow.stack.flow_files import read_project
 from assetflow.stack.new_project import Target, begin_project, with_deployments, write_deployment
-from assetflow.stack.project import read_project
 from tests.cli.conftest import Call
 from tests.cli.conftest import call as call
 from tests.cli.conftest import home as home

@@ -13,7 +13,7 @@ import yaml
 from assetflow.errors import InvalidProject
 from assetflow.stack.deploying import load, main
 from assetflow.stack.environment import StackEnvironment, choose_port
-from assetflow.stack.project import DEFAULT_POOL, read_project
+from assetflow.stack.flow_files import DEFAULT_POOL, read_project
 from assetflow.stack.stack import Stack
 
 FLOW = "from assetflow import flow\n\n@flow\ndef report(): ...\n\ndef plain(): ...\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from assetflow.stack.project import source_files
+from assetflow.stack.flow_files import source_files
 
 
 def test_python_and_the_list_of_deployments_but_no_environment_and_no_data(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Literal, cast
 import yaml
 
 from assetflow.errors import InvalidProject
-from assetflow.stack.project import FILE, read_document
+from assetflow.stack.flow_files import FILE, read_document
 
 Target = Literal["one-machine", "replicas"]
 
