@@ -3,38 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 from uuid import UUID
 
 from assetflow.core.rules.ended_runs import RunChange
 from assetflow.core.time.timetables import Tick
 from assetflow.core.values.consumers import Consumer
+from assetflow.errors import InvalidCall, PrefectUnreachable
 from assetflow.evaluator.consumers.announcements import Teller
 from assetflow.evaluator.consumers.clock import Clock
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.consumers.timers import Timers
-from assetflow.evaluator.health import Health, keep_going, one_reason
+from assetflow.evaluator.health import Health, keep_going, logger, one_reason
 from assetflow.evaluator.incoming.catch_up import OLDER, UPDATES, CatchUp, Sweeps
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.process.binding import Binding
 from assetflow.evaluator.process.listeners import ListenerThread
+from assetflow.evaluator.process.prune import CURSOR as PRUNED
 from assetflow.evaluator.process.rebuild import Rebuild
 from assetflow.evaluator.process.status import HeldUpWriter
 from assetflow.evaluator.runs.final_states import READING_ENDS, FinalStates
 from assetflow.evaluator.runs.launch import Launch, Launcher
 from assetflow.evaluator.runs.notes import Announcer, NoteWriter
 from assetflow.evaluator.runs.watch import RunWatch
-from assetflow.listeners import RunCreated
+from assetflow.listeners import RunCreated, load_listeners
 from assetflow.prefect_io.flow_runs import FlowRuns, TimeRuns
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
 from assetflow.prefect_io.native_events import failed_with_assets, materialized
 from assetflow.prefect_io.open_runs import OpenRuns, run_change
 from assetflow.prefect_io.own_events import check_failed, freshness_changed, run_failed
-from assetflow.prefect_io.rest import PrefectApi, patiently
+from assetflow.prefect_io.rest import PrefectApi, patiently, prefect_api
 from assetflow.prefect_io.run_notes import RunNotes
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.settings import get_settings
@@ -305,3 +309,62 @@ class Evaluator:
 
 def utc_now() -> datetime:
     return datetime.now(UTC)
+
+
+@asynccontextmanager
+async def open_evaluator(
+    options: Options | None = None, *, place: str | Path | None = None
+) -> AsyncGenerator[Evaluator]:
+    """Open an evaluator that holds the lease of its ledger, for a Prefect that belongs to the ledger.
+
+    Parameters:
+        place: the ledger's file or URL; `None` for the one in the settings.
+
+    Raises:
+        EvaluatorRunning, LedgerForeign, LedgerError, InvalidCall, InvalidSettings, PrefectUnreachable: as `evaluate`.
+    """
+    options = options or Options()
+    listeners = load_listeners(get_settings().listeners)
+    async with LedgerThread(place, stand_by=options.stand_by, ahead=options.ahead) as ledger, prefect_api() as api:
+        binding = Binding(api, ledger)
+        await _bind(api, ledger, binding, options)
+        rebuild = Rebuild(ledger, api)
+        floor = await _floor(ledger, options.since, rebuild)
+        with ListenerThread(ledger.ledger, listeners) as listener_thread:
+            yield Evaluator(ledger, api, binding, listener_thread, rebuild, floor, options)
+
+
+async def _bind(api: PrefectApi, ledger: LedgerThread, binding: Binding, options: Options) -> None:
+    """Make sure that ledger and Prefect belong together, as soon as Prefect answers."""
+    bind = partial(binding.bind, take_over=options.take_over)
+    try:
+        async with asyncio.timeout(options.patience):
+            await keep_going("Prefect", bind, options.health)
+    except TimeoutError as error:
+        raise PrefectUnreachable(
+            f"Prefect did not answer in {options.patience:g} s",
+            where=api.url,
+            fix="Start it again when the Prefect server is up; updates are kept until then",
+        ) from error
+    options.health.up("Prefect")
+    await ledger.call(ledger.writer.set_prefect_api_url, api.url)
+
+
+async def _floor(ledger: LedgerThread, since: datetime | None, rebuild: Rebuild) -> datetime:
+    """Return the time before which updates are not recorded: the ledger's creation, or an earlier `since`."""
+    floor = await ledger.cursor("floor") or ledger.ledger.created
+    if since is None:
+        return floor
+    pruned = await ledger.cursor(PRUNED)
+    if pruned is not None and since < pruned:
+        raise InvalidCall(
+            f"updates from before {pruned:%Y-%m-%d %H:%M} UTC were pruned from this ledger, and would count again",
+            where="--since",
+            fix=f"Replay from {pruned:%Y-%m-%dT%H:%M}Z or later",
+        )
+    logger.info("replaying updates since %s", since.isoformat())
+    await rebuild.plan(since)
+    for name in ("artifacts", "events"):
+        await ledger.set_cursor(name, since)
+    await ledger.set_cursor("floor", min(floor, since))
+    return min(floor, since)

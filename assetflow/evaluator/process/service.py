@@ -14,8 +14,7 @@ from pathlib import Path
 
 from assetflow.errors import LeaseLost
 from assetflow.evaluator.health import logger, run_until
-from assetflow.evaluator.process.composition import open_evaluator
-from assetflow.evaluator.process.evaluator import Evaluator, Options, utc_now
+from assetflow.evaluator.process.evaluator import Evaluator, Options, open_evaluator, utc_now
 from assetflow.private import make_private, make_private_folder
 
 # The number of objects made and not freed after which Python collects garbage: more than a batch of updates needs.

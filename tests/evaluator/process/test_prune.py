@@ -17,7 +17,7 @@ from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming.catch_up import CatchUp
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.ledger_thread import LedgerThread
-from assetflow.evaluator.process import composition, prune
+from assetflow.evaluator.process import evaluator, prune
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
 from tests.environment.tasks import cancel
@@ -81,5 +81,5 @@ async def test_a_replay_from_before_a_prune_is_refused(tmp_path: Path) -> None:
         prune._prune_ledger(ledger, NOW - timedelta(days=40))
     async with LedgerThread(tmp_path / "ledger.db") as thread:
         with pytest.raises(InvalidCall, match="would count again"):
-            await composition._floor(thread, NOW - timedelta(days=31), cast(Any, None))
+            await evaluator._floor(thread, NOW - timedelta(days=31), cast(Any, None))
         assert await thread.cursor("artifacts") is None

@@ -14,8 +14,7 @@ from uuid import uuid4
 import pytest
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.process.composition import open_evaluator
-from assetflow.evaluator.process.evaluator import Evaluator, Options
+from assetflow.evaluator.process.evaluator import Evaluator, Options, open_evaluator
 from assetflow.evaluator.process.service import ready_marker
 from tests.environment.prefect_settings import prefect_at
 from tests.environment.waiting import until_async
