@@ -26,8 +26,7 @@ from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.process.binding import Binding
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.evaluator.process.prune import CURSOR as PRUNED
-from assetflow.evaluator.process.rebuild import Rebuild
-from assetflow.evaluator.process.status import HeldUpWriter
+from assetflow.evaluator.process.status import HeldUpWriter, Rebuild
 from assetflow.evaluator.runs.final_states import READING_ENDS, FinalStates
 from assetflow.evaluator.runs.launch import Launch, Launcher
 from assetflow.evaluator.runs.notes import Announcer, NoteWriter

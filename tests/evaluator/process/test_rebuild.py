@@ -16,7 +16,7 @@ import respx
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.wire import RunContext, run_context_to_json
 from assetflow.evaluator.ledger_thread import LedgerThread
-from assetflow.evaluator.process.rebuild import ADOPTED, CURSOR, ENOUGH, Rebuild
+from assetflow.evaluator.process.status import ADOPTED, CURSOR, ENOUGH, Rebuild
 from assetflow.prefect_io.names import DECISION_LABEL
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_settings import prefect_at
