@@ -86,7 +86,7 @@ def prune(*, older_than: Age, dry_run: bool = False, json: AsJson = False) -> No
         Only count what would be deleted.
     """
     # Import the HTTP client only here: other commands on the database do not need it.
-    from assetflow.evaluator.process.prune import prune as prune_all
+    from assetflow.evaluator.process.binding import prune as prune_all
 
     done = asyncio.run(prune_all(older_than, datetime.now(UTC), dry_run=dry_run))
     rows = {

@@ -20,7 +20,7 @@ from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import InvalidCall, InvalidProject, InvalidSettings
 from assetflow.evaluator.consumers.checks import WatcherNames, find_cycles, seldom_run
 from assetflow.evaluator.consumers.registry import left_behind
-from assetflow.evaluator.process.prune import CURSOR as PRUNED
+from assetflow.evaluator.process.binding import CURSOR as PRUNED
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.upkeep import Ledger
 from assetflow.stack.flow_files import FILE, Plan, load, plan_of, read_project, shown_path

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import respx
 
-from assetflow.evaluator.process.prune import CURSOR
+from assetflow.evaluator.process.binding import CURSOR
 from assetflow.ledger import Ledger
 from assetflow.ledger.version import VERSION
 from tests.cli.conftest import API_URL, Call

@@ -16,7 +16,7 @@ from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.errors import LedgerForeign
 from assetflow.evaluator.process import binding
-from assetflow.evaluator.process.prune import SHORTEST, PruneReport, prune
+from assetflow.evaluator.process.binding import SHORTEST, PruneReport, prune
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import run_explanation
 from assetflow.ledger.read.pruning import Pruned

@@ -23,9 +23,9 @@ from assetflow.evaluator.health import Health, keep_going, logger, one_reason
 from assetflow.evaluator.incoming.catch_up import OLDER, UPDATES, CatchUp, Sweeps
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.ledger_thread import LedgerThread
+from assetflow.evaluator.process.binding import CURSOR as PRUNED
 from assetflow.evaluator.process.binding import Binding
 from assetflow.evaluator.process.listeners import ListenerThread
-from assetflow.evaluator.process.prune import CURSOR as PRUNED
 from assetflow.evaluator.process.status import HeldUpWriter, Rebuild
 from assetflow.evaluator.runs.final_states import READING_ENDS, FinalStates
 from assetflow.evaluator.runs.launch import Launch, Launcher

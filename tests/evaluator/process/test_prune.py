@@ -17,7 +17,7 @@ from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming.catch_up import CatchUp
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.ledger_thread import LedgerThread
-from assetflow.evaluator.process import evaluator, prune
+from assetflow.evaluator.process import binding, evaluator
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
 from tests.environment.tasks import cancel
@@ -53,8 +53,8 @@ async def test_the_sweep_after_a_prune_brings_no_removed_update(tmp_path: Path, 
     ages = [0.5, 6.9, 7.5, 8.5, 12, 19, 39]
     ledger, logs = ledger_with(tmp_path / "ledger.db", ages, looked)
     with ledger:
-        before = prune._limit(ledger.reader, NOW - prune.SHORTEST)
-        assert prune._prune_ledger(ledger, before).events == gone
+        before = binding._limit(ledger.reader, NOW - binding.SHORTEST)
+        assert binding._prune_ledger(ledger, before).events == gone
         left = ledger.reader.events.count()
     async with LedgerThread(tmp_path / "ledger.db") as thread:
         health = Health()
@@ -71,14 +71,14 @@ def test_a_ledger_whose_evaluator_has_not_swept_yet_is_not_pruned(tmp_path: Path
     ledger, _ = ledger_with(tmp_path / "ledger.db", [50], timedelta(0))
     with ledger:
         ledger.writer.set_cursor("events", None)
-        assert prune._prune_ledger(ledger, prune._limit(ledger.reader, NOW)) == Pruned()
+        assert binding._prune_ledger(ledger, binding._limit(ledger.reader, NOW)) == Pruned()
 
 
 async def test_a_replay_from_before_a_prune_is_refused(tmp_path: Path) -> None:
     ledger, _ = ledger_with(tmp_path / "ledger.db", [50, 20], timedelta(0))
     with ledger:
-        prune._prune_ledger(ledger, NOW - timedelta(days=30))
-        prune._prune_ledger(ledger, NOW - timedelta(days=40))
+        binding._prune_ledger(ledger, NOW - timedelta(days=30))
+        binding._prune_ledger(ledger, NOW - timedelta(days=40))
     async with LedgerThread(tmp_path / "ledger.db") as thread:
         with pytest.raises(InvalidCall, match="would count again"):
             await evaluator._floor(thread, NOW - timedelta(days=31), cast(Any, None))
