@@ -18,7 +18,7 @@ from assetflow.core.values.words import at
 from assetflow.core.wire.declarations import declaration_from_text
 from assetflow.core.wire.deployments import Deployed
 from assetflow.errors import InvalidCall, InvalidProject, InvalidSettings
-from assetflow.evaluator.consumers.checks import WatcherNames, find_cycles, seldom_run
+from assetflow.evaluator.consumers.reconcile import WatcherNames, find_cycles, seldom_run
 from assetflow.evaluator.consumers.registry import left_behind
 from assetflow.evaluator.process.binding import CURSOR as PRUNED
 from assetflow.ledger.read.reader import Reader

@@ -18,8 +18,7 @@ from assetflow.core.wire import FlowDeclaration
 from assetflow.core.wire.deployments import NOTES, Deployed, RefusedDeployment, ShownAutomation
 from assetflow.errors import AssetflowError, InvalidSchedule, LedgerError, PrefectUnreachable, StatementRefused
 from assetflow.evaluator.consumers.announcements import RefusalBoard, Refusals
-from assetflow.evaluator.consumers.checks import WatcherNames, find_cycles, seldom_run
-from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport
+from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport, WatcherNames, find_cycles, seldom_run
 from assetflow.evaluator.health import heard
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.records import ConsumerRecord

@@ -6,7 +6,7 @@ import pytest
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
-from assetflow.evaluator.consumers.checks import find_cycles
+from assetflow.evaluator.consumers.reconcile import find_cycles
 from assetflow.evaluator.consumers.registry import Registry
 from tests.evaluator.consumers.registry.fake_prefect import A, B, C, FakePrefect, declaration
 

@@ -13,7 +13,7 @@ from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.freshness_schedules import Lazy
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration
-from assetflow.evaluator.consumers.checks import seldom_run
+from assetflow.evaluator.consumers.reconcile import seldom_run
 from assetflow.evaluator.consumers.registry import Registry
 from tests.evaluator.consumers.registry.fake_prefect import A, B, C, FakePrefect, declaration
 
