@@ -27,8 +27,7 @@ from assetflow.evaluator.process.binding import CURSOR as PRUNED
 from assetflow.evaluator.process.binding import Binding
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.evaluator.process.status import HeldUpWriter, Rebuild
-from assetflow.evaluator.runs.final_states import READING_ENDS, FinalStates
-from assetflow.evaluator.runs.launch import Launch, Launcher
+from assetflow.evaluator.runs.launch import READING_ENDS, FinalStates, Launch, Launcher
 from assetflow.evaluator.runs.notes import Announcer, NoteWriter
 from assetflow.evaluator.runs.watch import RunWatch
 from assetflow.listeners import RunCreated, load_listeners

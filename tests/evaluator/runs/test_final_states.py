@@ -12,7 +12,7 @@ from assetflow.core.rules.ended_runs import EndedRun, RunChange
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_schedules import Eager
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.runs.final_states import LONG_OVERLAP, FinalStates
+from assetflow.evaluator.runs.launch import LONG_OVERLAP, FinalStates
 from assetflow.prefect_io.own_events import run_failed
 from tests.evaluator.fakes import FakeOpenRuns, recording
 from tests.evaluator.ledgers import START, LedgerHere
