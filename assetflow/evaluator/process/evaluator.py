@@ -28,8 +28,7 @@ from assetflow.evaluator.process.binding import Binding
 from assetflow.evaluator.process.listeners import ListenerThread
 from assetflow.evaluator.process.status import HeldUpWriter, Rebuild
 from assetflow.evaluator.runs.launch import READING_ENDS, FinalStates, Launch, Launcher
-from assetflow.evaluator.runs.notes import Announcer, NoteWriter
-from assetflow.evaluator.runs.watch import RunWatch
+from assetflow.evaluator.runs.watch import Announcer, NoteWriter, RunWatch
 from assetflow.listeners import RunCreated, load_listeners
 from assetflow.prefect_io.flow_runs import FlowRuns, TimeRuns
 from assetflow.prefect_io.logs import ArtifactLog, EventLog

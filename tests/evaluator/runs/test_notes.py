@@ -11,9 +11,9 @@ import pytest
 from assetflow.core.values.assets import Asset
 from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.health import Health, keep_going
-from assetflow.evaluator.runs import notes as notes_module
+from assetflow.evaluator.runs import watch as notes_module
 from assetflow.evaluator.runs.launch import Launcher
-from assetflow.evaluator.runs.notes import NoteWriter
+from assetflow.evaluator.runs.watch import NoteWriter
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 from tests.evaluator.fakes import FakeBoard, FakeLogs, FakeRuns, recording
