@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from assetflow.core.lint.checking import lint
-from assetflow.core.lint.findings import CHECKS, Finding, SeenFlow
-from assetflow.core.lint.source import Source
+from assetflow.core.lint.source import CHECKS, Finding, SeenFlow, Source
 
 __all__ = ["CHECKS", "Finding", "SeenFlow", "Source", "lint"]

@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import combinations
 from typing import cast
 
-from assetflow.core.lint.findings import Finding, SeenFlow
+from assetflow.core.lint.source import Finding, SeenFlow
 from assetflow.core.partitions import (
     AllowedKeyMapper,
     FixedKeyMapper,
