@@ -15,9 +15,9 @@ from assetflow.core.freshness.records import StepState
 from assetflow.core.shapes import as_json
 from assetflow.core.values.words import count, shown, some
 from assetflow.evaluator.liveness import downtime
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.backfills import BackfillRecord, Planned
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.upkeep import Ledger
 from assetflow.operations import backfill
 from assetflow.operations.backfill import BackfillWanted, asset_to_backfill, find_backfill, plan
 from assetflow.operations.installation import Decider, Installation

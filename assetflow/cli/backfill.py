@@ -26,9 +26,9 @@ from assetflow.core.values.words import count, shown, some
 from assetflow.errors import AssetflowError, InvalidCall, UnknownConsumer
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.lease import Evaluators
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, KeyDecisions
-from assetflow.ledger.upkeep import Ledger
 from assetflow.operations.backfill import (
     asset_to_backfill,
     attempts_for,

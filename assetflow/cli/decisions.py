@@ -13,10 +13,10 @@ from assetflow.cli.values import AsJson, AtLeastOne, DecisionName, Wide, this_us
 from assetflow.cli.watch import lists
 from assetflow.core.shapes import as_json
 from assetflow.errors import InvalidCall, places
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, DecisionStatus
-from assetflow.ledger.upkeep import Ledger
 from assetflow.operations import runs_by_hand
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer, find_decision

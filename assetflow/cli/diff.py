@@ -16,8 +16,8 @@ from assetflow.cli.values import Age, AsJson, this_user
 from assetflow.core.compare import ShownDiff, Stage, stages_of
 from assetflow.core.values.words import shown
 from assetflow.errors import InvalidCall
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.upkeep import Ledger
 from assetflow.settings import get_settings
 
 Reason = Literal["lost-events", "fewer-runs"]

@@ -18,8 +18,8 @@ from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.values.words import count, rounded_in_words
 from assetflow.errors import places
 from assetflow.evaluator.liveness import downtime
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.upkeep import Ledger
 from assetflow.operations.installation import Decider, Installation
 from assetflow.operations.lookup import find_consumer
 from assetflow.operations.runs_by_hand import Retried

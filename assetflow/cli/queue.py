@@ -15,9 +15,9 @@ from assetflow.cli.watch import lists
 from assetflow.core.explain import source_of
 from assetflow.core.values.words import count
 from assetflow.errors import InvalidCall, places
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.queues import QueuedEvent
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.upkeep import Ledger
 from assetflow.operations import runs_by_hand
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_decision, select

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from assetflow.ledger.lease import Holder, Lease
+    from assetflow.ledger.ledger import Ledger
     from assetflow.ledger.read.reader import Reader
-    from assetflow.ledger.upkeep import Ledger
     from assetflow.ledger.write.store import UnitOfWork
     from assetflow.ledger.write.writer import Writer
 

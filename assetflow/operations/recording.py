@@ -77,7 +77,7 @@ def record_at_hand(recording: Recording) -> RecordedUpdates:
     if get_settings().has_no_ledger:
         return _at_address(recording, None)
     # Who only sends an update to Prefect does not wait for SQLAlchemy.
-    from assetflow.ledger.upkeep import Ledger
+    from assetflow.ledger.ledger import Ledger
     from assetflow.operations.installation import Installation, ledger_at_hand
 
     at_hand = ledger_at_hand()

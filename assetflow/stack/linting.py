@@ -21,8 +21,8 @@ from assetflow.errors import InvalidCall, InvalidProject, InvalidSettings
 from assetflow.evaluator.consumers.reconcile import WatcherNames, find_cycles, seldom_run
 from assetflow.evaluator.consumers.registry import left_behind
 from assetflow.evaluator.process.binding import CURSOR as PRUNED
+from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.upkeep import Ledger
 from assetflow.stack.flow_files import FILE, Plan, load, plan_of, read_project, shown_path
 
 _CONFIG = "pyproject.toml, [tool.assetflow.lint]"
