@@ -11,7 +11,7 @@ from rich.text import Text
 from assetflow.cli.output import iso, print_json, show, table, text
 from assetflow.cli.values import Age, AsJson
 from assetflow.core.values.words import at
-from assetflow.ledger import ledger
+from assetflow.ledger import ledger as upkeep
 
 app = cyclopts.App(name="database", help="The ledger's database: upgrade, check and prune it.")
 
@@ -30,7 +30,7 @@ def upgrade(*, json: AsJson = False) -> None:
 
     A ledger on SQLite is also upgraded when a process opens it to write; a ledger on Postgres only by this command. An
     upgrade waits for another upgrade that is running, and does not begin while an evaluator is running."""
-    done = ledger.upgrade()
+    done = upkeep.upgrade()
     if json:
         print_json({"ledger": done.place, "before": done.before, "after": done.after})
     elif done.before == done.after:
@@ -45,7 +45,7 @@ def check(*, json: AsJson = False) -> int:
     """Check that the tables are those that this assetflow needs and, on SQLite, that the file is not damaged.
 
     The exit status is 0 if so, and 1 if not. The command reads a SQLite file from beginning to end."""
-    found = ledger.check()
+    found = upkeep.check()
     if json:
         print_json(
             {

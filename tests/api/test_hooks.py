@@ -18,6 +18,7 @@ from uuid import uuid4
 import httpx
 import pytest
 
+from assetflow.api import connections
 from assetflow.api.security import Access, Keys
 from assetflow.core.values.addresses import block
 from assetflow.ledger import Ledger
@@ -202,14 +203,14 @@ def test_a_client_that_goes_away_is_no_reason_to_write_a_log(api: Api, caplog: p
 
 @pytest.mark.usefixtures("hooked")
 def test_a_body_that_does_not_arrive_is_answered(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strangers, "SECONDS_FOR_BODY", 0.2)
+    monkeypatch.setattr(connections, "SECONDS_FOR_BODY", 0.2)
     with begin(api, STANDARD, 20, standard(b"")) as stranger:
         stranger.sendall(b"12345")
         assert status_of(stranger) == 408
 
 
 def test_strangers_cannot_make_the_server_hold_much(hooked: Ledger, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strangers, "MOST_BYTES", 150_000)
+    monkeypatch.setattr(connections, "MOST_BYTES", 150_000)
     content = body(day="2026-01-01")
     with ExitStack() as opened:
         for _ in range(2):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.ledger import ledger, schema
+from assetflow.ledger import ledger as upkeep
+from assetflow.ledger import schema
 from assetflow.ledger.version import VERSION
 
 NEXT = f"{int(VERSION) + 1:04}"
@@ -38,5 +39,5 @@ def write_migrations(folder: Path) -> None:
 def become(patch: pytest.MonkeyPatch, migrations: Path) -> None:
     """Let this process be that program, with its migrations."""
     patch.setattr(schema, "MIGRATIONS", migrations)
-    for module in (schema, ledger):
+    for module in (schema, upkeep):
         patch.setattr(module, "VERSION", NEXT)

@@ -15,7 +15,8 @@ import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
-from assetflow.ledger import Holder, Ledger, Reader, ledger, schema
+from assetflow.ledger import Holder, Ledger, Reader, schema
+from assetflow.ledger import ledger as upkeep
 from assetflow.ledger.sql.engine import ledger_url, open_engine, writing
 from assetflow.ledger.version import VERSION
 from tests.environment.postgres import new_database
@@ -45,7 +46,7 @@ def engine_of(url: str) -> Iterator[Engine]:
 
 def make_this_version(url: str) -> None:
     """Make a ledger of this version, with an asset in it."""
-    ledger.upgrade(url, now=NOW)
+    upkeep.upgrade(url, now=NOW)
     with Ledger.open(url) as ledger:
         ledger.writer.events.record([update(A)], NOW)
 
@@ -80,19 +81,19 @@ def tables_of(url: str) -> set[str]:
 
 @BOTH
 def test_upgrade_makes_a_ledger(empty: str) -> None:
-    done = ledger.upgrade(empty, now=NOW)
+    done = upkeep.upgrade(empty, now=NOW)
     assert (done.before, done.after) == (None, VERSION)
-    assert ledger.check(empty).state == "up to date"
-    assert ledger.upgrade(empty).before == VERSION
+    assert upkeep.check(empty).state == "up to date"
+    assert upkeep.upgrade(empty).before == VERSION
     with Ledger.open(empty) as ledger:
         assert ledger.created == NOW
 
 
 @BOTH
 def test_upgrade_of_an_older_version(older: str) -> None:
-    assert ledger.check(older).state == "older"
-    assert ledger.upgrade(older).before == VERSION
-    assert ledger.check(older).state == "up to date"
+    assert upkeep.check(older).state == "older"
+    assert upkeep.upgrade(older).before == VERSION
+    assert upkeep.check(older).state == "up to date"
     with Ledger.open(older) as ledger:
         assert [each.uri for each in ledger.reader.assets.all()] == [A.uri]
         ledger.writer.events.record([update(A)], NOW)
@@ -125,13 +126,13 @@ def test_postgres_is_upgraded_on_request_alone(migrations: Path, monkeypatch: py
 
 @BOTH
 def test_the_tables_of_a_newer_program_are_left_alone(empty: str) -> None:
-    ledger.upgrade(empty)
+    upkeep.upgrade(empty)
     with engine_of(empty) as engine, engine.begin() as connection:
         connection.execute(text("UPDATE ledger_version SET version_num = '9999'"))
-    for opening in (Ledger.open, Reader.open, ledger.upgrade):
+    for opening in (Ledger.open, Reader.open, upkeep.upgrade):
         with pytest.raises(LedgerVersion, match=r"9999.*Update assetflow"):
             opening(empty)
-    assert ledger.check(empty).state == "newer"
+    assert upkeep.check(empty).state == "newer"
 
 
 @BOTH
@@ -142,7 +143,7 @@ def test_no_upgrade_while_an_evaluator_works(empty: str) -> None:
         with ledger.writes() as connection:
             connection.execute(text("UPDATE ledger_version SET version_num = '0000'"))
         with pytest.raises(EvaluatorRunning, match=f"process {holder.pid} on"):
-            ledger.upgrade(empty)
+            upkeep.upgrade(empty)
         assert version_of(empty) == "0000"
 
 
@@ -153,7 +154,7 @@ def test_an_upgrade_that_fails_leaves_the_version_before(older: str) -> None:
         assert (version_of(older), tables_of(older)) == (VERSION, before)
         failing += 1
     assert failing > 5, "there is more than that to do"
-    assert ledger.check(older).state == "up to date"
+    assert upkeep.check(older).state == "up to date"
 
 
 def fails_at(url: str, number: int) -> bool:
@@ -169,7 +170,7 @@ def fails_at(url: str, number: int) -> bool:
 
     event.listen(Engine, "before_cursor_execute", count)
     try:
-        ledger.upgrade(url)
+        upkeep.upgrade(url)
     except ZeroDivisionError:
         return True
     finally:
@@ -182,7 +183,7 @@ import os, signal, sys
 from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
-from assetflow.ledger import ledger
+from assetflow.ledger import ledger as upkeep
 from tests.ledger.next_version import become
 
 become(pytest.MonkeyPatch(), Path(sys.argv[2]))
@@ -193,7 +194,7 @@ def kill(*given):
     if "later_seen" in given[2]:
         os.kill(os.getpid(), signal.SIGKILL)
 
-ledger.upgrade(sys.argv[1])
+upkeep.upgrade(sys.argv[1])
 """
 
 
@@ -209,24 +210,24 @@ def test_killed_in_an_upgrade(older: str, migrations: Path) -> None:
     ended = subprocess.run(program(KILLED, older, migrations), cwd=ROOT, check=False, timeout=60)
     assert ended.returncode == -9
     assert (version_of(older), tables_of(older)) == (VERSION, before)
-    assert ledger.upgrade(older).before == VERSION
-    assert ledger.check(older).state == "up to date"
+    assert upkeep.upgrade(older).before == VERSION
+    assert upkeep.check(older).state == "up to date"
 
 
 @pytest.mark.long
 @BOTH
 def test_concurrent_upgrades_are_done_one_after_the_other(older: str, migrations: Path) -> None:
-    done = "done = ledger.upgrade(sys.argv[1]); print(done.before, done.after)"
+    done = "done = upkeep.upgrade(sys.argv[1]); print(done.before, done.after)"
     command = program(done, older, migrations)
     started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT) for _ in range(2)]
     said = [each.communicate(timeout=90)[0].split() for each in started]
     assert sorted(said) == [[VERSION, NEXT], [NEXT, NEXT]]
-    assert ledger.check(older).state == "up to date"
+    assert upkeep.check(older).state == "up to date"
 
 
 @BOTH
 def test_no_evaluator_starts_during_an_upgrade(older: str) -> None:
-    upgrading, begun, go_on = Thread(target=ledger.upgrade, args=[older]), Event(), Event()
+    upgrading, begun, go_on = Thread(target=upkeep.upgrade, args=[older]), Event(), Event()
 
     def stand_still(*given: Any) -> None:
         if "CREATE TABLE later" in given[2]:
@@ -237,7 +238,7 @@ def test_no_evaluator_starts_during_an_upgrade(older: str) -> None:
     try:
         upgrading.start()
         assert begun.wait(60)
-        assert ledger.check(older).state == "older"
+        assert upkeep.check(older).state == "older"
         with pytest.raises(LedgerVersion, match=rf"{VERSION}.*database upgrade"):
             Reader.open(older)
         with pytest.raises(LedgerError, match=rf"{VERSION}.*database upgrade|another process holds the ledger"):
@@ -246,14 +247,14 @@ def test_no_evaluator_starts_during_an_upgrade(older: str) -> None:
         go_on.set()
         upgrading.join()
         event.remove(Engine, "before_cursor_execute", stand_still)
-    assert ledger.check(older).state == "up to date"
+    assert upkeep.check(older).state == "up to date"
 
 
 @BOTH
 def test_check_says_how_the_tables_differ(empty: str) -> None:
     if empty.startswith("postgres"):
-        assert ledger.check(empty).state == "empty"
-    ledger.upgrade(empty)
+        assert upkeep.check(empty).state == "empty"
+    upkeep.upgrade(empty)
     for statement in (
         "DROP INDEX asset_group",
         "ALTER TABLE decision DROP COLUMN run_state",
@@ -261,7 +262,7 @@ def test_check_says_how_the_tables_differ(empty: str) -> None:
     ):
         with engine_of(empty) as engine, engine.begin() as connection:
             connection.execute(text(statement))
-    found = ledger.check(empty)
+    found = upkeep.check(empty)
     assert found.state == "damaged"
     assert any("asset_group" in fault for fault in found.faults)
     assert any("add column" in fault and "run_state" in fault for fault in found.faults)
@@ -273,13 +274,13 @@ def test_check_says_how_the_tables_differ(empty: str) -> None:
 def test_check_reads_the_content_of_a_file(tmp_path: Path) -> None:
     place = tmp_path / "ledger.db"
     with pytest.raises(LedgerError, match="there is no ledger"):
-        ledger.check(place)
-    ledger.upgrade(place)
+        upkeep.check(place)
+    upkeep.upgrade(place)
     engine = create_engine(f"sqlite:///{place}")
     with engine.begin() as connection:
         connection.execute(text("INSERT INTO asset_name VALUES ('orphan', 's3://nowhere/')"))
     engine.dispose()
-    assert ledger.check(place).faults == ["a row of asset_name refers to a row of asset that is not there"]
+    assert upkeep.check(place).faults == ["a row of asset_name refers to a row of asset that is not there"]
 
 
 @pytest.mark.postgres
@@ -287,7 +288,7 @@ def test_tables_of_others_with_the_same_names_are_left_alone() -> None:
     with new_database() as url:
         with engine_of(url) as engine, engine.begin() as connection:
             connection.execute(text("CREATE TABLE asset (theirs int)"))
-        for opening in (ledger.upgrade, Ledger.open):
+        for opening in (upkeep.upgrade, Ledger.open):
             with pytest.raises(LedgerError, match=r"do not belong to a ledger.*database of its own"):
                 opening(url)
         assert tables_of(url) == {"asset"}

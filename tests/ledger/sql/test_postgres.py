@@ -13,14 +13,15 @@ from sqlalchemy import create_engine, make_url, text
 
 from assetflow.core.values.assets import Asset
 from assetflow.errors import InvalidEvent, LedgerError, TooLarge
-from assetflow.ledger import Ledger, Reader, ledger
+from assetflow.ledger import Ledger, Reader
+from assetflow.ledger import ledger as upkeep
 from assetflow.ledger.sql import engine
 from tests.environment.postgres import SERVER, new_database, on_server
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, B, update
 
 PASSWORD = "hunter2"
-OPENINGS = (Ledger.open, Reader.open, ledger.check, ledger.upgrade)
+OPENINGS = (Ledger.open, Reader.open, upkeep.check, upkeep.upgrade)
 
 
 @dataclass(frozen=True)
@@ -94,16 +95,16 @@ def test_databases_and_users_that_do_not_exist(address: str, said: str) -> None:
 
 @pytest.mark.postgres
 def test_a_user_without_rights_makes_no_tables(guest: Guest) -> None:
-    for opening in (Ledger.open, ledger.upgrade):
+    for opening in (Ledger.open, upkeep.upgrade):
         with pytest.raises(LedgerError, match=r"lacks rights: permission denied for schema public.*CREATE") as raised:
             opening(guest.url)
         assert PASSWORD not in str(raised.value)
-    assert ledger.check(guest.owner_url).state == "empty"
+    assert upkeep.check(guest.owner_url).state == "empty"
 
 
 @pytest.mark.postgres
 def test_rights_to_read_suffice_to_read_and_rights_to_write_to_write(guest: Guest) -> None:
-    ledger.upgrade(guest.owner_url)
+    upkeep.upgrade(guest.owner_url)
     with pytest.raises(LedgerError, match="lacks rights"):
         Reader.open(guest.url)
     guest.grant("SELECT ON ALL TABLES IN SCHEMA public")
