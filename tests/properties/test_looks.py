@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.fold import Touched, pass_over, record_and_pass
+from assetflow.core.rules.registry import switch
 from assetflow.core.rules.state import State
-from assetflow.core.rules.switching import switch
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AtLeast

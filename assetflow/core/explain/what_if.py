@@ -18,7 +18,6 @@ from assetflow.core.rules.evaluation import Pending, TokensOf, evaluate, facts_o
 from assetflow.core.rules.fold import pass_over, record_and_pass
 from assetflow.core.rules.keeping import keep_up_to_date
 from assetflow.core.rules.state import QueueKey, State
-from assetflow.core.rules.switching import switch
 from assetflow.core.shapes import shape
 from assetflow.core.values.conditions import Gate, Leaf, fold_condition
 from assetflow.core.values.consumers import Consumer, Decision
@@ -90,7 +89,7 @@ def if_recorded(state: State, recordings: Sequence[Recording], now: datetime) ->
 def if_resumed(state: State, consumer: Consumer, now: datetime) -> WhatIf:
     """Resume a consumer in a state that nobody writes, and tell what followed."""
     clock.settle(state, consumer, now)
-    changed = switch(state, consumer, paused=False, now=now)
+    changed = registry.switch(state, consumer, paused=False, now=now)
     decisions = pass_over(state, registry.touched_by(state, changed), now)
     decisions = keep_up_to_date(state, decisions, now)
     keys = sorted(state.queues.target_keys(consumer.id), key=lambda key: key or "")[:MOST_LEFT]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from assetflow.core.freshness.deploying import check_flow
+from assetflow.core.freshness import deploying
+from assetflow.core.rules import opening_hours
 from assetflow.core.rules.evaluation import target_keys_of
 from assetflow.core.rules.fold import Passing, Touched, pass_over, refuse, touch_judging
 from assetflow.core.rules.state import State
@@ -30,7 +31,7 @@ def deploy(state: State, consumer: Consumer) -> None:
         InvalidSchedule: the flow cannot work beside those that are deployed (8.1, 8.10). Nothing is changed.
     """
     check_names(state, consumer)
-    check_flow(state.freshness, consumer)
+    deploying.check_flow(state.freshness, consumer)
     declare_names(state, consumer.schedule.named_assets, consumer.deployment_id)
     state.consumers.save(consumer)
 
@@ -46,7 +47,7 @@ def change(state: State, consumer: Consumer, options: ConsumerOptions) -> Consum
     """
     changed = replace(consumer, options=options)
     check_names(state, changed)
-    check_flow(state.freshness, changed)
+    deploying.check_flow(state.freshness, changed)
     declare_names(state, options.schedule.named_assets, consumer.deployment_id)
     by_event: dict[AssetEvent, list[str | None]] = {}
     for key, event in state.all_queued(consumer.id):
@@ -70,19 +71,21 @@ def remove(state: State, consumer: Consumer) -> None:
     state.consumers.remove(consumer)
 
 
-def switch(state: State, consumer: Consumer, *, paused: bool | None = None, held: bool | None = None) -> Consumer:
-    """Pause or resume a consumer, hold or release it, and return the changed consumer. Contract 3.4.
+def switch(
+    state: State, before: Consumer, *, paused: bool | None = None, held: bool | None = None, now: datetime
+) -> Consumer:
+    """Pause, resume, hold or release a consumer, with its opening hours and versions; return the changed consumer.
 
     Parameters:
-        paused: the consumer's automation is switched off; `None` changes nothing.
+        paused: the consumer's automation is switched off; `None` changes nothing. Contract 3.4.
         held: its deployment is paused; `None` changes nothing.
     """
     changed = replace(
-        consumer,
-        paused=consumer.paused if paused is None else paused,
-        held=consumer.held if held is None else held,
+        before, paused=before.paused if paused is None else paused, held=before.held if held is None else held
     )
     state.consumers.save(changed)
+    opening_hours.follow(state, before, changed, now)
+    deploying.follow(state.freshness, before, changed, now)
     return changed
 
 

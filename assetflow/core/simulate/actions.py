@@ -15,7 +15,6 @@ from assetflow.core.partitions import check_key
 from assetflow.core.rules import opening_hours, registry
 from assetflow.core.rules.fold import Touched, record
 from assetflow.core.rules.registry import NamedEvents
-from assetflow.core.rules.switching import switch
 from assetflow.core.simulate.answer import event_to_answer, explained
 from assetflow.core.simulate.consumers import ConsumerSpec
 from assetflow.core.simulate.steps import (
@@ -191,7 +190,7 @@ def _(action: ResumeStep, world: World) -> Touched:
 
 def _pause(world: World, name: str, *, paused: bool) -> Touched:
     before = world.consumer(name)
-    changed = switch(world.state, before, paused=paused, now=world.now)
+    changed = registry.switch(world.state, before, paused=paused, now=world.now)
     world.timers.follow(changed, world.now)
     return registry.touched_by_switch(world.state, before, changed)
 

@@ -16,7 +16,6 @@ from assetflow.core.freshness.recording import check_retry, retry
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.ended_runs import RunGoingOn
 from assetflow.core.rules.keeping import hear_going_on
-from assetflow.core.rules.switching import switch
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.wire import FlowDeclaration, declaration_from_text
 from assetflow.errors import UnknownConsumer
@@ -131,7 +130,7 @@ class ConsumerWriter(Operations):
             settled = [] if late else clock.settle(unit.state, before, now)
             if late:
                 before = replace(before, deployed=now)
-            changed = switch(unit.state, before, paused=paused, held=held, now=now)
+            changed = registry.switch(unit.state, before, paused=paused, held=held, now=now)
             touched = registry.touched_by_switch(unit.state, before, changed)
             return changed, self._store.pass_over_changed(unit.state, touched, now, late=late, settled=settled)
 
