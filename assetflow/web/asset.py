@@ -13,8 +13,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.posted_events import make_event
-from assetflow.api.requests import LARGEST, Backend, NamedAsset, Text, TheBackend
+from assetflow.api.requests import LARGEST, Backend, NamedAsset, Text, TheBackend, make_event
 from assetflow.core.values.addresses import redacted
 from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError, Conflict, InvalidEvent, LedgerForeign, UnknownAsset

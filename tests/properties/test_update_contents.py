@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assetflow import emit
-from assetflow.api.posted_events import make_event
+from assetflow.api.requests import make_event
 from assetflow.cli.emit import read_extra
 from assetflow.core.json_data import LARGEST_INTEGER, check_json, fit_json
 from assetflow.core.values.assets import Asset, AssetAlias

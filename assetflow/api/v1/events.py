@@ -13,7 +13,6 @@ from fastapi import APIRouter, Depends, Query
 from pydantic import ValidationError
 
 from assetflow.api.own_shapes import CountOut, EventIn, EventsIn, IdsIn, IdsOut, RecordedOut
-from assetflow.api.posted_events import make_event, with_warnings
 from assetflow.api.problems import answers, field_errors, field_fix
 from assetflow.api.requests import (
     LARGEST,
@@ -27,6 +26,8 @@ from assetflow.api.requests import (
     TheBackend,
     ThePage,
     TheReader,
+    make_event,
+    with_warnings,
 )
 from assetflow.core.explain import EventExplanation, ReceiptExplanation, ShownEvent, shown_event
 from assetflow.core.explain.trace import Trace
