@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from prefect.settings import PREFECT_API_URL
 
-from assetflow.authoring.past_events.ledger_source import RecordedSource
-from assetflow.authoring.past_events.prefect_source import PrefectSource, RemoteLedger
+from assetflow.authoring.past_events.ledger_source import PrefectSource, RecordedSource, RemoteLedger
 from assetflow.authoring.past_events.reading import EventSource, InletEvents, declared_here
 from assetflow.authoring.recording import current_recording
 from assetflow.core.values.assets import Asset, AssetRef, Outlet

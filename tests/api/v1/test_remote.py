@@ -13,8 +13,7 @@ import respx
 import assetflow
 from assetflow.api.security import Access, Keys
 from assetflow.authoring import remote
-from assetflow.authoring.past_events.ledger_source import RecordedSource
-from assetflow.authoring.past_events.prefect_source import RemoteLedger
+from assetflow.authoring.past_events.ledger_source import RecordedSource, RemoteLedger
 from assetflow.authoring.past_events.reading import EventSequence, PastEventQuery
 from assetflow.authoring.remote import RemoteApi
 from assetflow.core.values.conditions import Token
@@ -78,7 +77,7 @@ def test_past_events_are_read_through_the_api(api: Api, ledger: Ledger, monkeypa
     for minute in range(7):
         update(ledger, ORDERS, minute, extra={"minute": minute}, aliases=("late",) if minute == 3 else ())
     update(ledger, CUSTOMERS, 20)
-    monkeypatch.setattr("assetflow.authoring.past_events.prefect_source.PAGE", 3)
+    monkeypatch.setattr("assetflow.authoring.past_events.ledger_source.PAGE", 3)
     remote = RemoteLedger(lambda: RemoteApi(str(api.base_url)))
     monkeypatch.setattr(RecordedSource, "_not_yet_recorded", lambda _self, _query: [])
     events = EventSequence(RecordedSource(remote), of("uri", ORDERS.uri))
