@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from assetflow.api.v2 import asset_events, queued_events
+from assetflow.api.v2 import assets, queued_events
 
 router = APIRouter(prefix="/api/v2")
 # Routes with fixed paths come before routes that have a parameter in the same place.
-for part in (asset_events.router, queued_events.router, asset_events.router, asset_events.run_router):
+for part in (assets.router, queued_events.router, assets.router, assets.run_router):
     router.include_router(part)
 
 airflow2 = queued_events.airflow2
