@@ -1,4 +1,4 @@
-"""Asset events, as Airflow lists and creates them, and those that a run consumed."""
+"""Assets, aliases and asset events, as Airflow lists and creates them; materialize; and what a run consumed."""
 
 from __future__ import annotations
 
