@@ -80,7 +80,7 @@ def test_rule_3_4_held_deployment_queues_and_waits(world: World) -> None:
 
     assert world.happens(A) == []
     assert world.statuses(consumer) == ["queued"]
-    assert len(pass_over_consumer(world.state, switch(world.state, consumer, held=False), NOW)) == 1
+    assert len(pass_over_consumer(world.state, switch(world.state, consumer, held=False, now=NOW), NOW)) == 1
 
 
 def test_rule_3_5_first_reason_counts_key_before_pause_before_mapping(world: World) -> None:

@@ -86,8 +86,8 @@ def test_rule_4_3_a_name_that_becomes_known_is_a_reason_for_a_pass(world: World)
 
 def test_rule_4_3_only_a_resume_or_a_release_is_a_reason_for_a_pass(world: World) -> None:
     consumer = world.consumer("c", A)
-    paused = switch(world.state, consumer, paused=True)
-    held = switch(world.state, consumer, held=True)
+    paused = switch(world.state, consumer, paused=True, now=NOW)
+    held = switch(world.state, consumer, held=True, now=NOW)
 
     assert touched_by_switch(world.state, paused, consumer) == {consumer.id: (consumer, None)}
     assert touched_by_switch(world.state, held, consumer) == {consumer.id: (consumer, None)}

@@ -240,7 +240,7 @@ class Twins:
         consumer = self.consumers.get(name)
         if consumer is None:
             return
-        self.consumers[name] = changed = registry.switch(self.model, consumer, **{which: on})
+        self.consumers[name] = changed = registry.switch(self.model, consumer, **{which: on}, now=self.now)
         freed = getattr(consumer, which) and not on
         decisions = registry.pass_over_consumer(self.model, changed, self.now) if freed else []
         theirs, their_decisions = self.ledger.writer.consumers.switch(consumer.id, **{which: on}, now=self.now)
