@@ -8,22 +8,24 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, and_, delete, exists, func, or_, select, update
+from sqlalchemy import Connection, Update, and_, delete, exists, func, or_, select, update
 
 from assetflow.core.freshness.backfilling import go_on, resume_backfill, stop_backfill
 from assetflow.core.freshness.records import Backfill
 from assetflow.core.graph.lineage import flows_after
 from assetflow.core.rules.ended_runs import EndedRun, FailedForGood
+from assetflow.core.rules.failed_checks import FailedChecks
 from assetflow.core.values.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import Conflict, UnknownBackfill
 from assetflow.ledger.read.backfills import Planned
+from assetflow.ledger.read.checks import FAILED
 from assetflow.ledger.read.graph import LineageReader
 from assetflow.ledger.read.pruning import ENDED_RUNS, not_made
 from assetflow.ledger.sql.bulk import Bulk, in_values, insert_rows
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_EDGE, BACKFILL_TARGET, KEPT_RUN, TARGET
 from assetflow.ledger.sql.rows import BACKFILL_ITEMS, BACKFILLS
-from assetflow.ledger.sql.tables import CONSUMER, DECISION, EDGE, ENDED_RUN, LEDGER
+from assetflow.ledger.sql.tables import CONSUMER, DECISION, EDGE, ENDED_RUN, FAILED_CHECKS, LEDGER
 from assetflow.ledger.write.store import Operations, UnitOfWork
 
 # The number of rows in one transaction, for which other writers wait.
@@ -146,7 +148,6 @@ _FLOWS = (
         )
     )
 )
-_OF_NUMBERS = update(ENDED_RUN).where(in_values(ENDED_RUN.c.number, "numbers"))
 _GOES_ON = or_(
     exists().where(DECISION.c.id == ENDED_RUN.c.decision, DECISION.c.ended.is_(None)),
     exists().where(KEPT_RUN.c.id == ENDED_RUN.c.flow_run_id, KEPT_RUN.c.ended.is_(None)),
@@ -165,8 +166,31 @@ _TO_TELL = (
 )
 
 
-class EndedRunWriter(Operations):
+_CHECKS_TO_TELL = select(*FAILED.columns).where(FAILED_CHECKS.c.stored.is_(None)).order_by(FAILED_CHECKS.c.number)
+
+
+class ReportWriter(Operations):
+    """Writes which rows of a table were reported to Prefect."""
+
+    _of_numbers: Update
+
+    def posted(self, numbers: Collection[int], now: datetime) -> None:
+        """Store that the events of these rows are sent to Prefect now."""
+        self._set(numbers, posted=now)
+
+    def stored(self, numbers: Collection[int], now: datetime) -> None:
+        """Store that Prefect's log has the events of these rows."""
+        self._set(numbers, stored=now)
+
+    def _set(self, numbers: Collection[int], **values: object) -> None:
+        with self._store.writes() as connection:
+            connection.execute(self._of_numbers.values(values), {"numbers": numbers})
+
+
+class EndedRunWriter(ReportWriter):
     """Writes final states."""
+
+    _of_numbers = update(ENDED_RUN).where(in_values(ENDED_RUN.c.number, "numbers"))
 
     def add(self, runs: Sequence[EndedRun], now: datetime) -> int:
         """Store the final states of runs of consumers and makers, in their order, and return how many are new.
@@ -216,17 +240,16 @@ class EndedRunWriter(Operations):
                 for run, posted in runs
             ]
 
-    def posted(self, numbers: Collection[int], now: datetime) -> None:
-        """Store that the events of these failures are sent to Prefect now."""
-        self._set(numbers, posted=now)
 
-    def stored(self, numbers: Collection[int], now: datetime) -> None:
-        """Store that Prefect's log has the events of these failures."""
-        self._set(numbers, stored=now)
+class FailedChecksWriter(ReportWriter):
+    """Writes which failed checks Prefect knows of. Contract 12.6."""
 
-    def _set(self, numbers: Collection[int], **values: object) -> None:
-        with self._store.writes() as connection:
-            connection.execute(_OF_NUMBERS.values(values), {"numbers": numbers})
+    _of_numbers = update(FAILED_CHECKS).where(in_values(FAILED_CHECKS.c.number, "numbers"))
+
+    def to_tell(self, limit: int) -> list[FailedChecks]:
+        """Return what failed a check and Prefect's log was not seen to have, oldest first."""
+        with self._store.reads() as connection:
+            return list(map(FAILED.read, connection.execute(_CHECKS_TO_TELL.limit(limit))))
 
 
 def _row(run: EndedRun, flow: str, now: datetime) -> tuple[object, ...]:

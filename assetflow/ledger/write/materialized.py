@@ -16,8 +16,7 @@ from sqlalchemy import Connection, bindparam, func, select
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.materialized import Materialized
 from assetflow.core.wire.fields import time_or_none
-from assetflow.ledger.sql.bulk import upsert_rows
-from assetflow.ledger.sql.functions import in_values
+from assetflow.ledger.sql.bulk import in_values, upsert_rows
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row
 from assetflow.ledger.sql.tables import ASSET_NAME, CURSOR, EDGE, EVENT
 from assetflow.ledger.write.store import Operations, Store

@@ -16,6 +16,7 @@ from assetflow.core.freshness.demands import judge_silently
 from assetflow.core.json_data import fit_json, fit_text
 from assetflow.core.rules import clock
 from assetflow.core.rules.adoption import Adoption, Decided
+from assetflow.core.rules.failed_checks import FailedChecks
 from assetflow.core.rules.fold import Passing, Recorded, Touched, pass_over, record_and_pass
 from assetflow.core.rules.keeping import keep_up_to_date, look_at_all
 from assetflow.core.rules.state import QueueKey, State
@@ -27,13 +28,13 @@ from assetflow.core.wire.events import event_to_json
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.fold.writing import Writing
 from assetflow.ledger.lease import Holder, confirm
+from assetflow.ledger.read.checks import FAILED
 from assetflow.ledger.read.decisions import known_decisions
-from assetflow.ledger.sql.bulk import in_values
+from assetflow.ledger.sql.bulk import in_values, insert_rows
 from assetflow.ledger.sql.engine import notify, writing
 from assetflow.ledger.sql.failures import explained
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, QUEUED, event_from_row
-from assetflow.ledger.sql.tables import DECISION, EVENT, LEDGER, RECEIPT, REFUSED
-from assetflow.ledger.write.failed_checks import keep_failed_checks
+from assetflow.ledger.sql.tables import DECISION, EVENT, FAILED_CHECKS, LEDGER, RECEIPT, REFUSED
 
 _LEDGER = select(
     LEDGER.c.last_event, LEDGER.c.last_decision, LEDGER.c.last_consumer, LEDGER.c.revision, LEDGER.c.rewritten
@@ -280,6 +281,11 @@ _ENDS = select(DECISION.c.id, DECISION.c.ended).where(in_values(DECISION.c.id, "
 _NAMESPACE = UUID("0d6bb2f4-55a4-5d6e-9a44-3a0c3d5f6b1e")
 
 
+_CHECK_COLUMNS = [each for each in FAILED.columns if each.name != "number"]
+_ADD_CHECKS = insert_rows(*_CHECK_COLUMNS, FAILED_CHECKS.c.stored)
+_KNOWN_CHECKS = select(FAILED_CHECKS.c.id).where(in_values(FAILED_CHECKS.c.id, "ids"))
+
+
 class EventWriter(Operations):
     """Writes events."""
 
@@ -365,3 +371,14 @@ def _keep_refused(
     row = {"id": number, "payload": kept, "reason": reason, "rule": rule, "source": source, "at": now}
     connection.execute(insert(REFUSED), [row])
     return True
+
+
+def keep_failed_checks(connection: Connection, found: Sequence[FailedChecks], told: datetime | None) -> None:
+    """Store what failed a check, each once.
+
+    Parameters:
+        told: when Prefect was told of it, for a ledger that is rebuilt; `None` tells Prefect.
+    """
+    known = set(connection.scalars(_KNOWN_CHECKS, {"ids": [each.id for each in found]}))
+    new = {each.id: each for each in found if each.id not in known}
+    _ADD_CHECKS.run(connection, [(*(getattr(each, of.name) for of in _CHECK_COLUMNS), told) for each in new.values()])

@@ -10,10 +10,9 @@ from sqlalchemy import delete, update
 from assetflow.core.values.addresses import without_passwords
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
-from assetflow.ledger.write.backfills import BackfillWriter, EndedRunWriter
+from assetflow.ledger.write.backfills import BackfillWriter, EndedRunWriter, FailedChecksWriter
 from assetflow.ledger.write.consumers import ClockWriter, ConsumerWriter, FreshnessWriter
 from assetflow.ledger.write.decisions import DecisionWriter, QueueWriter, RunWriter
-from assetflow.ledger.write.failed_checks import FailedChecksWriter
 from assetflow.ledger.write.lease import LeaseWriter
 from assetflow.ledger.write.materialized import MaterializedWriter
 from assetflow.ledger.write.store import EventWriter, Store
