@@ -68,10 +68,9 @@ def test_a_day_waits_for_its_hours(h: Harness, piece: Piece, told: Told) -> None
 
 
 def test_a_backfill_is_shown_before_it_starts(h: Harness, piece: Piece, told: Told) -> None:
-    h.deploy(piece("docs/tutorial-keys.md").hourly, "shop")
-    assert "hourly/shop would run for 24 keys" in told(
-        "backfill hourly/shop --from 2026-11-18 --to 2026-11-18 --dry-run"
-    )
+    h.deploy(piece("docs/tutorial-keys.md").daily, "shop")
+    answer = told("backfill daily/shop --from 2026-11-18 --to 2026-11-19 --dry-run")
+    assert "daily/shop would run for 2 keys" in answer
 
 
 def test_a_failed_run_is_found(h: Harness, piece: Piece, told: Told) -> None:
