@@ -35,6 +35,7 @@ class Installation:
         self.mark = uuid4().hex[:8]
         self.http = server.http()
         self.deployments: dict[str, str] = {}
+        self.settings: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
     def uri(self, name: str) -> str:
@@ -79,7 +80,7 @@ class Installation:
         self, *arguments: str, crash_at: str = "", ready: bool = True, python: Path | str = sys.executable
     ) -> subprocess.Popen[bytes]:
         """`assetflow evaluator start` in the environment of a Python, and return when it is ready."""
-        env = self.server.env | {"ASSETFLOW_HOME": str(self.home), "ASSETFLOW_CRASH_AT": crash_at}
+        env = self.server.env | {"ASSETFLOW_HOME": str(self.home), "ASSETFLOW_CRASH_AT": crash_at} | self.settings
         command = [str(python), "-m", "assetflow", "evaluator", "start", "--take-over", *arguments]
         with (self.home / "evaluator.log").open("ab") as log:
             self._process = subprocess.Popen(

@@ -1,0 +1,86 @@
+"""Prefect's own asset events, in and out, on a real server: each update counts once. Contract 2.9, 2.10."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceTaskRun
+from assetflow.ledger.records import EventFilter
+from assetflow.prefect_io.triggers import deployment_triggers
+from tests.environment.prefect_server import PrefectServer
+from tests.integration.installation import Installation
+
+pytestmark = [pytest.mark.long, pytest.mark.prefect]
+
+PLAIN = Path(__file__).with_name("materializing.py")
+
+
+@pytest.fixture(scope="module")
+def here(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An evaluator that tells Prefect of updates in its own words."""
+    installation = Installation(prefect_server, tmp_path_factory.mktemp("evaluator"))
+    installation.settings = {"ASSETFLOW_NATIVE_EVENTS": "true"}
+    installation.start()
+    yield installation
+    installation.close()
+
+
+def materialize(here: Installation, *arguments: str) -> int:
+    """Run plain Prefect in a process of its own."""
+    return subprocess.run([sys.executable, str(PLAIN), *arguments], env=here.server.env, check=False).returncode
+
+
+def update(here: Installation, asset: Asset) -> None:
+    """Leave what a task of assetflow leaves."""
+    origin = Origin("task", SourceTaskRun(uuid4()))
+    here.task_recorded(Recording(uuid4(), (AssetEvent(uuid4(), asset, datetime.now(UTC), origin),)))
+
+
+def told(here: Installation, asset: Asset, *names: str) -> list[dict[str, Any]]:
+    """The events of an asset in Prefect's log."""
+    wanted = {"event": {"name": list(names)}, "resource": {"id": [asset.uri]}}
+    return here.post("/events/filter", {"filter": wanted})["events"]
+
+
+def automate(here: Installation, asset: Asset) -> str:
+    """A deployment that Prefect runs by `deployment_triggers`; its id."""
+    flow = here.post("/flows/", {"name": f"plain-{here.mark}"})["id"]
+    name = asset.uri.rpartition("/")[2]
+    deployment: str = here.post("/deployments/", {"name": name, "flow_id": flow})["id"]
+    here.deployments[deployment] = f"plain-{here.mark}/{name}"
+    (trigger,) = deployment_triggers(asset)
+    action = {"type": "run-deployment", "source": "selected", "deployment_id": deployment}
+    shown = trigger.model_dump(mode="json", exclude={"name", "job_variables", "parameters", "schedule_after"})
+    here.post("/automations/", {"name": name, "trigger": shown, "actions": [action]})
+    return deployment
+
+
+def test_each_update_counts_once_in_both_directions(here: Installation) -> None:
+    ours, theirs = Asset(f"s3://native/ours-{here.mark}"), Asset(f"s3://native/theirs-{here.mark}")
+    consumers = [here.deploy("ours", ours), here.deploy("theirs", theirs)]
+    here.wait_for_consumers()
+    triggered = [automate(here, asset) for asset in (ours, theirs)]
+    update(here, ours)
+    assert materialize(here, theirs.uri, ours.uri) == 0
+    for deployment in (*consumers, *triggered):
+        here.until(lambda deployment=deployment: here.runs(deployment))
+    succeeded = "prefect.asset.materialization.succeeded"
+    (copy,) = here.until(lambda: told(here, ours, succeeded))
+    assert "assetflow.recording" in copy["resource"]
+    (told_by_prefect,) = here.until(lambda: told(here, theirs, succeeded))
+    assert "assetflow.recording" not in told_by_prefect["resource"]
+    here.settle()
+    assert [len(here.runs(each)) for each in (*consumers, *triggered)] == [1, 1, 1, 1]
+    with here.reader() as ledger:
+        assert [len(ledger.events.find(EventFilter(uri=each.uri))) for each in (ours, theirs)] == [1, 1]
+        (event,) = ledger.events.find(EventFilter(uri=theirs.uri))
+    assert event.origin.by == "dbt"
