@@ -1,4 +1,4 @@
-"""docs/reference.md lists each public name once, with the first sentence of its docstring.
+"""docs/reference.md lists each public name once, with the first sentence of its docstring; errors with their codes.
 
 The tables are written anew by `WRITE_GOLDEN=1 pytest tests/docs/test_reference.py`.
 """
@@ -16,7 +16,7 @@ from tests.docs.public import MODULES, documented, names
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "reference.md"
 CHAPTERS = dict(re.findall(r"^## `([\w.]+)`[^\n]*\n(.*?)(?=^## |\Z)", PAGE.read_text(encoding="utf-8"), re.M | re.S))
-TABLE = re.compile(r"^\| name \| what it is \|\n.*?(?=\n\n|\Z)", re.M | re.S)
+TABLE = re.compile(r"^\| name \| (?:what it is|its code) \|\n.*?(?=\n\n|\Z)", re.M | re.S)
 
 
 def first_paragraph(module: str, name: str) -> str:
@@ -31,10 +31,18 @@ def in_a_cell(text: str) -> str:
 
 def table(module: str) -> str:
     """Return the table of a module as it has to stand in the page."""
+    if module == "assetflow.errors":
+        return "\n".join(("| name | its code |", "| --- | --- |", *map(with_its_code, names(module))))
     rows = [f"| `{name}` | {in_a_cell(first_paragraph(module, name))} |" for name in names(module)]
     if module == "assetflow":
         rows.append("| `__version__` | The version of assetflow that is installed, a text. |")
     return "\n".join(("| name | what it is |", "| --- | --- |", *rows))
+
+
+def with_its_code(name: str) -> str:
+    """Return the row of an error; docs/log.md says what each code means."""
+    code = getattr(getattr(import_module("assetflow.errors"), name), "code", "")
+    return f"| `{name}` | `{code}` |" if code else f"| `{name}` | |"
 
 
 def test_each_public_module_has_a_chapter() -> None:
