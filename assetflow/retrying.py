@@ -53,7 +53,8 @@ def retry(consumer: str, partition_key: str | None = None, *, all_failed: bool =
 async def _local(flow: str, deployment: str, key: str | None, all_failed: bool) -> list[UUID]:
     from assetflow.ledger import Ledger, Reader
     from assetflow.operations import runs_by_hand
-    from assetflow.operations.installation import Decider, Installation
+    from assetflow.operations.deciding_ledger import Decider
+    from assetflow.operations.installation import Installation
     from assetflow.operations.lookup import consumer_at
 
     with Reader.open() as reader:

@@ -20,7 +20,8 @@ from assetflow.ledger.read.backfills import BackfillRecord, Planned
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import backfill
 from assetflow.operations.backfill import BackfillWanted, asset_to_backfill, find_backfill, plan
-from assetflow.operations.installation import Decider, Installation
+from assetflow.operations.deciding_ledger import Decider
+from assetflow.operations.installation import Installation
 
 LOOK_EVERY = 0.3
 _STYLES = {"completed": "green", "running": "green", "failed": "red", "stopped": "yellow", "preparing": "yellow"}

@@ -20,11 +20,12 @@ from assetflow.errors import places
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.installation import Decider, Installation
+from assetflow.operations.deciding_ledger import Decider
+from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer
+from assetflow.operations.planning import planned
 from assetflow.operations.runs_by_hand import Retried
 from assetflow.operations.runs_by_hand import retry as try_again
-from assetflow.operations.what_if import planned
 
 _COLUMNS = ("asset", "uri", "state", "since", "lag", "policy", "data time", "made by", "due", "note")
 _SPARE = ("uri", "data time", "since", "made by")

@@ -24,7 +24,7 @@ from assetflow.errors import PortInUse
 from assetflow.evaluator.process.evaluator import Evaluator, Options
 from assetflow.evaluator.process.service import evaluate, freeze_garbage_collection, ready_marker
 from assetflow.ledger import Ledger
-from assetflow.operations.installation import Decider
+from assetflow.operations.deciding_ledger import Decider
 from assetflow.settings import get_settings
 from assetflow.web import create_site
 

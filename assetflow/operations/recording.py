@@ -78,7 +78,8 @@ def record_at_hand(recording: Recording) -> RecordedUpdates:
         return _at_address(recording, None)
     # Who only sends an update to Prefect does not wait for SQLAlchemy.
     from assetflow.ledger.ledger import Ledger
-    from assetflow.operations.installation import Installation, ledger_at_hand
+    from assetflow.operations.deciding_ledger import ledger_at_hand
+    from assetflow.operations.installation import Installation
 
     at_hand = ledger_at_hand()
     if at_hand.decides:
@@ -101,9 +102,9 @@ def asset_at_hand(text: str, name: str | None = None) -> Asset:
     asset = Asset(text)
     if not get_settings().has_no_ledger:
         # Who only sends an update to Prefect does not wait for SQLAlchemy.
-        from assetflow.operations import installation
+        from assetflow.operations import deciding_ledger
 
-        asset = installation.asset_at_hand(text)
+        asset = deciding_ledger.asset_at_hand(text)
     return asset if name is None else Asset(asset.uri, name=name)
 
 

@@ -38,7 +38,7 @@ from assetflow.errors import InvalidWatcher, LeaseLost, LedgerForeign, WatchingF
 from assetflow.evaluator.health import Health, keep_going, logger, one_reason, run_until
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.lease import LEASE_SECONDS, Role
-from assetflow.operations.installation import ASK_EVERY, Decider
+from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.connection import read_connection
 from assetflow.prefect_io.rest import prefect_api
 from assetflow.prefect_io.stored_values import deciding_ledger, read_url_block

@@ -21,9 +21,10 @@ from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter
 from assetflow.operations.lookup import find_uri, hide, near_assets, unhide
+from assetflow.operations.planning import late_soon
 from assetflow.operations.recording import update_asset
 from assetflow.operations.runs_by_hand import RunWanted, maker_of, start_run
-from assetflow.operations.what_if import Preview, if_run, if_updated, late_soon
+from assetflow.operations.what_if import Preview, if_run, if_updated
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, address, url
 from assetflow.web.plots import check_plots, metrics_words, plots_of, schema_changes

@@ -13,7 +13,7 @@ from assetflow.core.explain.status import Status
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.ledger.read.assets import AssetFilter, Order
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.what_if import late_now, late_soon
+from assetflow.operations.planning import late_now, late_soon
 from assetflow.web.pages import PagePlaces, ThePages, url
 
 router = APIRouter()

@@ -26,6 +26,7 @@ from tests.ledger.read.test_ended_runs import ended
 FACTS = Asset("s3://lake/facts", name="facts", freshness=FreshnessPolicy(timedelta(hours=1)))
 DECISION = "DECISION"
 COMMANDS = [
+    "assets checks orders",
     "assets hide s3://lake/old",
     "assets ls",
     "assets show orders",

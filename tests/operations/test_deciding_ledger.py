@@ -14,7 +14,7 @@ import respx
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.read.events import DECIDED_UNTIL, only_here
-from assetflow.operations.installation import ASK_EVERY, Decider
+from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.recordings import recording_from_artifact
 from assetflow.prefect_io.rest import TaskApi
 from assetflow.prefect_io.stored_values import BY_NAME, TAKEN_OVER, deciding_ledger

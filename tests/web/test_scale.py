@@ -12,10 +12,10 @@ from tests.web.conftest import Site
 
 HUB = Asset("s3://lake/hub", name="hub")
 PAGES = {
-    "/": 48,
+    "/": 49,
     "/assets": 19,
     "/assets?search=lake&sort=updated": 19,
-    "/asset?asset=hub": 22,
+    "/asset?asset=hub": 24,
     "/asset/partitions?asset=hub": 26,
     f"/events/{event_id(0)}": 12,
 }

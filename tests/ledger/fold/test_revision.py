@@ -15,6 +15,7 @@ from sqlalchemy import update as update_table
 
 from assetflow import Asset, AssetWatcher, Eager
 from assetflow.core.freshness.records import Backfill, BackfillItem, Target
+from assetflow.core.graph.lineage import Learned
 from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
 from assetflow.core.rules.state import Changes, State
 from assetflow.core.rules.timers import Timer
@@ -76,6 +77,9 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "consumers.forget": lambda writer, *_: writer.consumers.forget(DEPLOYMENT, NOW),
     "consumers.set_automation": lambda writer, *_: writer.consumers.set_automation(CONSUMER_ID, uuid4()),
     "lineage.declare": lambda writer, *_: writer.lineage.declare(uuid4(), "f/other", declared(A), NOW),
+    "lineage.learn": lambda writer, *_: writer.lineage.learn(
+        Learned(uuid4(), "f/learned", produces=(Asset("s3://lake/learned"),), reads=(A,)), NOW
+    ),
     "consumers.keep_timers": lambda writer, *_: writer.consumers.keep_timers(
         [TimerRecord(CONSUMER_ID, "flow/one", DEPLOYMENT, Timer(DeltaTriggerTimetable(timedelta(hours=1)), NOW))]
     ),
@@ -105,6 +109,12 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "ended_runs.to_tell": lambda writer, *_: writer.ended_runs.to_tell(10),
     "ended_runs.posted": lambda writer, *_: writer.ended_runs.posted([1], NOW),
     "ended_runs.stored": lambda writer, *_: writer.ended_runs.stored([1], NOW),
+    "failed_checks.to_tell": lambda writer, *_: writer.failed_checks.to_tell(10),
+    "failed_checks.posted": lambda writer, *_: writer.failed_checks.posted([1], NOW),
+    "failed_checks.stored": lambda writer, *_: writer.failed_checks.stored([1], NOW),
+    "materialized.to_tell": lambda writer, *_: writer.materialized.to_tell(10),
+    "materialized.posted": lambda writer, *_: writer.materialized.posted([1], NOW),
+    "materialized.stored": lambda writer, *_: writer.materialized.stored([1], NOW),
     "freshness.to_tell": lambda writer, *_: writer.freshness.to_tell(10),
     "freshness.retry": lambda writer, *_: writer.freshness.retry(eager_flow(writer), None, NOW),
     "freshness.posted": lambda writer, *_: writer.freshness.posted([1], NOW),
