@@ -17,7 +17,7 @@ from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, DecisionStatus
-from assetflow.operations import runs_by_hand
+from assetflow.operations import decisions
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer, find_decision
 
@@ -101,7 +101,7 @@ def give_up(decision: DecisionName, /, *, why: str, by: str | None = None, json:
     """
     with Ledger.open() as ledger, places(why="--why"):
         found = find_decision(ledger.reader, decision).id
-        runs_by_hand.give_up(Installation(ledger), found, by=this_user() if by is None else by, why=why)
+        decisions.give_up(Installation(ledger), found, by=this_user() if by is None else by, why=why)
     if json:
         print_json({"id": str(found), "status": "undeliverable"})
     else:

@@ -18,10 +18,10 @@ from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.queues import QueuedEvent
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations import runs_by_hand
+from assetflow.operations import decisions
+from assetflow.operations.decisions import remove_queued
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_decision, select
-from assetflow.operations.runs_by_hand import remove_queued
 
 _OPTIONS = {"consumer": "consumer, --asset or --event", "key": "--key", "why": "--why"}
 
@@ -136,7 +136,7 @@ def replay(
     """
     with Ledger.open() as ledger:
         found = _undeliverable(ledger.reader, decision, consumer, asset, event)
-        runs_by_hand.replay(Installation(ledger), found)
+        decisions.replay(Installation(ledger), found)
     if json:
         print_json([{"id": str(each), "status": "waiting"} for each in found])
     else:

@@ -14,9 +14,10 @@ from assetflow.api.requests import LARGEST, Backend, Text, TheBackend
 from assetflow.core.explain.trace import Trace
 from assetflow.errors import AssetflowError, InvalidCall, UnknownAsset, UnknownConsumer
 from assetflow.ledger.read.reader import Reader
+from assetflow.operations.decisions import replay
 from assetflow.operations.graph import newest_traces, trace_of
 from assetflow.operations.lookup import find_consumer, find_uri
-from assetflow.operations.runs_by_hand import replay, retry_ended
+from assetflow.operations.runs_by_hand import retry_ended
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, receipts_of, updates_happened
 from assetflow.web.pages import Pages, ThePages, url

@@ -19,7 +19,7 @@ from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable, Un
 from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.operations import runs_by_hand
+from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.lookup import Selection, consumer_at, switch
 from assetflow.operations.runs_by_hand import RunWanted, start_run
 from assetflow.operations.what_if import Preview, if_resumed, if_run
@@ -286,7 +286,7 @@ def remove_queued(
     event = UUID(form.text("event")) if form.text("event") else None
     which = Selection(record, event_id=event)
     try:
-        count = runs_by_hand.remove_queued(backend, which, target_key=key or None, by="the Assets view", why=why)
+        count = decisions.remove_queued(backend, which, target_key=key or None, by="the Assets view", why=why)
     except (InvalidCall, UnknownEvent) as error:
         refused = form.refused(why=in_words(error))
         return _page(request, pages, backend, record, key=key, remove=event, status=422, remove_form=refused)

@@ -19,7 +19,7 @@ from assetflow.errors import AssetflowError
 from assetflow.ledger.read.explanations import READ_FIRST, decision_explanation, event_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, EventFilter
-from assetflow.operations import runs_by_hand
+from assetflow.operations import decisions
 from assetflow.operations.lookup import decision_with
 from assetflow.operations.needs import with_reasons
 from assetflow.operations.runs_by_hand import retry_ended, run_again
@@ -147,7 +147,7 @@ def replay(request: Request, pages: ThePages, backend: TheBackend, decision_id: 
     """Make an undeliverable decision wait for its run again. Contract 4.6."""
     record = decision_with(backend.ledger.reader, decision_id)
     try:
-        runs_by_hand.replay(backend, [decision_id])
+        decisions.replay(backend, [decision_id])
     except AssetflowError as error:
         refused = f"Nothing was changed. {in_words(error)}"
         return _page(request, pages, backend, record, record.flow_run_id, status=409, refused=refused)

@@ -13,9 +13,9 @@ from assetflow.core.values.timing import Intake
 from assetflow.errors import UnknownEvent
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
+from assetflow.operations.decisions import give_up, remove_queued
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import Selection
-from assetflow.operations.runs_by_hand import give_up, remove_queued
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
 from tests.web.conftest import Site

@@ -30,7 +30,7 @@ GONE = """
     from assetflow import Asset, flow
     from assetflow.prefect_io import internals
     from assetflow.stack import deploying
-from assetflow.stack import flow_files
+    from assetflow.stack import flow_files
     import assetflow.testing.background
     @flow(schedule=Asset("s3://shop/orders"))
     def report(): ...

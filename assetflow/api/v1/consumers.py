@@ -55,7 +55,7 @@ from assetflow.ledger.read.explanations import (
 )
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, DecisionRecord, DecisionStatus, MissedDeadlineRecord
-from assetflow.operations import runs_by_hand
+from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.lookup import (
     Selection,
     consumer_at,
@@ -138,7 +138,7 @@ def remove_queued(
     record = consumer_at(backend.ledger.reader, flow, deployment)
     with places(asset="query.asset", key="query.target_key", why="query.why"):
         which = Selection(record, None if asset is None else find_uri(backend.ledger.reader, asset))
-        removed = runs_by_hand.remove_queued(backend, which, target_key=target_key, before=before, by=by, why=why)
+        removed = decisions.remove_queued(backend, which, target_key=target_key, before=before, by=by, why=why)
     return Json({"removed": removed})
 
 
@@ -257,7 +257,7 @@ def explain_decision(decision_id: UUID, reader: TheReader) -> DecisionExplanatio
 @decision_router.post("/decisions/{decision_id}/replay", response_model=ReplayedOut, responses=answers(404, 415))
 def replay_decision(decision_id: UUID, backend: TheBackend) -> Json:
     """Make an undeliverable decision wait for its run again (4.6)."""
-    runs_by_hand.replay(backend, [decision_id])
+    decisions.replay(backend, [decision_id])
     return Json({"id": str(decision_id), "status": "waiting"})
 
 
@@ -265,7 +265,7 @@ def replay_decision(decision_id: UUID, backend: TheBackend) -> Json:
 def give_up_decision(decision_id: UUID, wanted: GiveUpIn, backend: TheBackend) -> Json:
     """Give up a decision that waits for its run, so that later decisions of its consumer can go ahead (4.6)."""
     with places(why="body.why"):
-        runs_by_hand.give_up(backend, decision_id, by=wanted.by, why=wanted.why)
+        decisions.give_up(backend, decision_id, by=wanted.by, why=wanted.why)
     return Json({"id": str(decision_id), "status": "undeliverable"})
 
 

@@ -21,8 +21,8 @@ from assetflow.core.values.words import iso
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.queues import QueuedAsset
 from assetflow.ledger.read.reader import Reader
+from assetflow.operations.decisions import remove_queued
 from assetflow.operations.lookup import Selection, find_uri
-from assetflow.operations.runs_by_hand import remove_queued
 
 Before = Annotated[Moment | None, Query(description="Only events that were recorded before this time.")]
 Uri = Annotated[
