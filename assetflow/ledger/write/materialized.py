@@ -70,7 +70,7 @@ class MaterializedWriter(Operations):
     def posted(self, numbers: Collection[int], now: datetime) -> None:
         """Store that the events of these updates are sent to Prefect now."""
         self._open |= {each: replace(self._open[each], posted=now) for each in numbers}
-        self._posted_to, self._posted_at = max(self._posted_to, *numbers), now
+        self._posted_to, self._posted_at = max([self._posted_to, *numbers]), now
         self._save()
 
     def stored(self, numbers: Collection[int], now: datetime) -> None:  # noqa: ARG002 (an outbox takes it)
