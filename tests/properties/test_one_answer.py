@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 NUMBERS = range(60)
 # As many as `make test` has time for.
-SEEDED = range(30)
+SEEDED = range(20)
 
 
 @pytest.mark.parametrize("module", ["drawn_freshness", "drawn_time"])
