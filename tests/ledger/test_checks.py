@@ -9,11 +9,12 @@ from uuid import uuid4
 
 from assetflow.core.explain.events import shown_event
 from assetflow.core.shapes import as_json
+from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import CheckResult, Recording
 from assetflow.core.wire.events import event_from_json, recording_from_json, recording_to_json
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.own_events import check_failed
-from tests.ledger.making import NOW, event, recording
+from tests.ledger.making import NOW, A, event, recording
 
 FOUND = (
     CheckResult("at_least", "error", True, "at least 1 row", found=3),
@@ -87,3 +88,9 @@ def test_rule_12_7_a_later_update_makes_a_failed_check_good(ledger: Ledger) -> N
     assert [each.partition_key for each in checks.not_made_good(NOW)] == ["a"]
     assert [each.event_id for each in checks.history(event().uri, "b")] == [later.id, None]
     assert [len(each.checks) for each in checks.history(event().uri)] == [1, 3, 3]
+
+
+def test_what_was_held_back_has_the_name_by_which_everybody_calls_its_asset(ledger: Ledger) -> None:
+    ledger.writer.events.record([recording(event(Asset(A.uri, name="aye"))), held_back()], NOW)
+    (failed,) = ledger.reader.checks.failed(NOW - timedelta(days=400))
+    assert failed.describe().startswith("aye: held back by no_nulls(id)")

@@ -9,12 +9,14 @@ from sqlalchemy import select
 from assetflow.core.rules.failed_checks import FailedChecks
 from assetflow.core.values.events import CheckedData
 from assetflow.ledger.read import Topic
-from assetflow.ledger.sql.rows import Rows
+from assetflow.ledger.sql.rows import Rows, readable_name
 from assetflow.ledger.sql.tables import EVENT, FAILED_CHECKS
 
 FAILED = Rows(FailedChecks, FAILED_CHECKS)
 _F, _E = FAILED_CHECKS.c, EVENT.c
-_NEWEST = select(*FAILED.columns).order_by(_F.number.desc())
+# For people: the asset has the name by which everybody calls it.
+_SHOWN = tuple(readable_name(_F.uri) if each is _F.name else each for each in FAILED.columns)
+_NEWEST = select(*_SHOWN).order_by(_F.number.desc())
 _UPDATES = select(_E.occurred, _E.partition_key, _E.id, _E.flow_run_id, _E.checks).order_by(_E.sequence.desc())
 
 
