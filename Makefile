@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Runs a program of a dependency group in an environment of its own.
 APART := $$(command -v uv || echo .assetflow/tools/bin/uv) run --quiet --isolated --frozen --only-group
 
-.PHONY: audit help setup demo dev screenshots charts docs docs-serve golden test test-services faults lint format types imports check clean
+.PHONY: audit help setup demo dev screenshots charts docs docs-serve docs-pages golden test test-services faults lint format types imports check clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -29,11 +29,18 @@ screenshots: $(READY) ## take the pictures of docs/images, and of every page (AR
 charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/results
 	@$(APART) charts python -m benchmarks.charts
 
-docs: $(READY) ## build the documentation as a site into .assetflow/site, and check its pages
+# The pages of docs as links, so that `make docs-serve` follows their changes, and those that are made from the code.
+PAGES := .assetflow/pages
+docs-pages: $(READY)
+	@rm -rf $(PAGES) && mkdir -p $(PAGES) && ln -s $(CURDIR)/docs/* $(PAGES)
+	@$(BIN)/python scripts/commands > $(PAGES)/commands.md
+	@$(BIN)/python scripts/rest > $(PAGES)/rest.md
+
+docs: docs-pages ## build the documentation as a site into .assetflow/site, and check its pages
 	@$(APART) docs zensical build --clean --strict
 	@$(BIN)/python -m pytest -q tests/docs/built_site.py
 
-docs-serve: $(READY) ## show the site at http://localhost:8000, and follow the changes of its pages
+docs-serve: docs-pages ## show the site at http://localhost:8000, and follow the changes of its pages
 	@$(APART) docs zensical serve
 
 # How many processes share the tests: more than two for two cores, because those that need a service wait for it.

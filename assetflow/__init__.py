@@ -11,7 +11,7 @@ A task names the assets that it updates, a flow names the assets that it runs on
 
 This module has what most projects import. The rest is in `assetflow.partitions`, `assetflow.timetables`,
 `assetflow.watchers`, `assetflow.types`, `assetflow.listeners`, `assetflow.testing` and `assetflow.errors`;
-`docs/reference.md` lists it all. Python loads the code behind a name when the name is first used, so
+`docs/python.md` lists it all. Python loads the code behind a name when the name is first used, so
 `import assetflow` alone loads neither Prefect nor Spark.
 """
 
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
     __version__: str
 
-# The public names of this module. A test compares the list with the imports around it and with `docs/reference.md`.
+# The public names of this module. A test compares the list with the imports around it.
 __all__ = [
     "Asset",
     "AssetAlias",

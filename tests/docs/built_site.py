@@ -8,6 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from tests.docs.pieces import ROOT
+from tests.docs.public import MODULES, names
 
 SITE = ROOT / ".assetflow" / "site"
 FILES = sorted(SITE.rglob("*.html"))
@@ -51,6 +52,14 @@ def test_every_link_leads_somewhere() -> None:
     here = [(file, link) for file, link in found if not urlsplit(link).scheme]
     assert len(FILES) > 20
     assert [(file.parent.name, link) for file, link in here if not is_there(file, link)] == []
+
+
+def test_what_the_code_makes_is_there() -> None:
+    """The page of commands, that of the API's operations, and each public name with its own place."""
+    assert {"assetflow-status", "assetflow-backfill-ls"} <= page(SITE / "commands" / "index.html").places
+    assert {"assets", "airflow-assets"} <= page(SITE / "rest" / "index.html").places
+    public = {f"{module}.{name}" for module in MODULES for name in names(module)}
+    assert public - page(SITE / "python" / "index.html").places == set()
 
 
 def test_a_page_loads_nothing_from_the_network() -> None:
