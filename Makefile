@@ -32,7 +32,8 @@ charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/resul
 # The pages of docs as links, so that `make docs-serve` follows their changes, and those that are made from the code.
 PAGES := .assetflow/pages
 docs-pages: $(READY)
-	@rm -rf $(PAGES) && mkdir -p $(PAGES) && ln -s $(CURDIR)/docs/* $(PAGES)
+	@rm -rf $(PAGES) && mkdir -p $(PAGES)/images
+	@ln -s $(CURDIR)/docs/*.* $(PAGES) && ln -s $(CURDIR)/docs/images/* $(PAGES)/images
 	@$(BIN)/python scripts/commands > $(PAGES)/commands.md
 	@$(BIN)/python scripts/rest > $(PAGES)/rest.md
 
