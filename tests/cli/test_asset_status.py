@@ -13,10 +13,12 @@ from assetflow import Asset, Eager, FreshnessPolicy
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
+from assetflow.prefect_io.recordings import learned_from_prefect_event
 from tests.cli.conftest import Call
 from tests.cli.screen import screen_of
 from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update
 from tests.ledger.read.test_ended_runs import ended
+from tests.prefect_io.test_asset_events import MADE, native
 
 
 @pytest.fixture
@@ -201,3 +203,12 @@ def test_a_maker_that_failed_is_named_where_its_asset_or_a_key_that_waits_for_it
     assert (found["flow"], found["error"]) == ("make-b/x", "no memory")
     assert call("explain", "--asset", B.uri, "--key", "tue", "--json").json["failed_makers"] == []
     assert f"! {told}" in call("explain", "report/x", "--key", "mon").out
+
+
+def test_rule_2_9_a_failure_that_prefect_tells_of_is_a_failed_maker(ledger: Ledger, call: Call) -> None:
+    learned = learned_from_prefect_event(native("materialization.failed"))
+    assert learned is not None
+    ledger.writer.lineage.learn(learned, NOW)
+    ledger.writer.ended_runs.add([replace(ended(learned.deployment_id, 1), error="model broke")], NOW)
+    told = "dbt/nightly failed at 2026-01-01 12:01:00 UTC: model broke"
+    assert told in call("explain", "--asset", MADE.uri).out

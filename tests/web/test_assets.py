@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
@@ -20,9 +21,12 @@ from assetflow.core.watchers.intake import WatcherIntake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
+from assetflow.prefect_io.recordings import learned_from_prefect_event
 from assetflow.watchers import FileTrigger, MessageQueueTrigger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
+from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.prefect_io.test_asset_events import MADE, native
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
 
@@ -515,6 +519,16 @@ def test_an_event_tells_what_its_checks_found(site: Site, ledger: Ledger) -> Non
     page = site.page(f"/events/{event_id(1)}")
     assert "Check at_least: found 3, wanted at least 1 row" in page.text
     assert "Check failed sane: found 2, wanted no <b>" in page.text
+
+
+def test_rule_2_9_a_failure_that_prefect_tells_of_is_on_the_page_of_its_asset(site: Site, ledger: Ledger) -> None:
+    learned = learned_from_prefect_event(native("materialization.failed"))
+    assert learned is not None
+    ledger.writer.lineage.learn(learned, NOON)
+    ledger.writer.ended_runs.add([replace(ended(learned.deployment_id, 1), error="model broke")], NOON)
+    page = site.page(f"/asset?asset={MADE.uri}")
+    assert "dbt/nightly" in page.text
+    assert "model broke" in page.text
 
 
 def test_very_many_receipts_are_on_pages_of_their_own(site: Site, ledger: Ledger) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
 
 from assetflow.authoring.past_events import ledger_source
-from assetflow.authoring.past_events.ledger_source import RecordedSource
+from assetflow.authoring.past_events.ledger_source import PrefectSource, RecordedSource
 from assetflow.authoring.past_events.reading import PastEventQuery
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import AssetEvent, Origin, Pin
+from assetflow.core.values.materialized import Materialized
+from assetflow.prefect_io.native_events import materialized
 from tests.ledger.making import NOW
 
 QUERY = PastEventQuery(Token("uri", "a"))
@@ -114,3 +117,15 @@ def test_a_page_of_artifacts_without_updates_hides_no_older_ones(
     world = World(2, 5)
     world.empty_pages = 2
     assert [event.id.int for event in open_source(world).newest(QUERY, 0, 1)] == [5]
+
+
+def test_rule_2_10_without_a_ledger_a_copy_that_an_evaluator_posted_is_no_past_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ours = replace(update(1), asset=Asset("s3://b/a"))
+    (copy,) = materialized(Materialized(1, ours, ()))
+    plain = {**copy, "id": str(UUID(int=2)), "resource": {"prefect.resource.id": "s3://b/a"}}
+    answers = {"/artifacts/filter": [], "/events/filter": {"events": [copy, plain], "next_page": None}}
+    monkeypatch.setattr(ledger_source, "_post", lambda path, _: answers[path])
+    found = PrefectSource().newest(PastEventQuery(Token("uri", "s3://b/a")), 0, 9)
+    assert [event.id.int for event in found] == [2]

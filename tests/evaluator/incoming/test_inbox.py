@@ -13,6 +13,7 @@ import pytest
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.core.values.materialized import Materialized
 from assetflow.core.values.posted_events import kept_payload
 from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
 from assetflow.evaluator import health
@@ -21,6 +22,7 @@ from assetflow.evaluator.incoming import inbox as inbox_module
 from assetflow.evaluator.incoming.inbox import LARGEST_BATCH, Inbox
 from assetflow.ledger.records import RefusedRecord
 from assetflow.prefect_io.names import RECORDING_LABEL
+from assetflow.prefect_io.native_events import materialized
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
@@ -296,6 +298,19 @@ async def test_rule_2_10_an_event_of_prefects_that_an_evaluator_posted_counts_as
     line.inbox.take_event(copy)
     await line.inbox.settled()
     assert [(each.partition_key, each.aliases) for each in line.events] == [("mon", ("latest",))]
+    assert line.refused == []
+
+
+async def test_rule_2_10_an_update_of_another_installation_counts_once_beside_the_copy_that_it_posted(
+    line: Line,
+) -> None:
+    theirs = Recording(uuid4(), (update("s3://b/theirs"), update("s3://b/also")))
+    posted = recording_to_prefect_events(theirs)
+    copies = [copy for each in theirs.events for copy in materialized(Materialized(1, each, ()))]
+    for event in (*copies, *posted, *copies, *posted):
+        line.inbox.take_event(event)
+    await line.inbox.settled()
+    assert [each.uri for each in line.events] == ["s3://b/theirs", "s3://b/also"]
     assert line.refused == []
 
 
