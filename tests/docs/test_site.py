@@ -30,6 +30,12 @@ def test_every_page_is_in_the_menu_once() -> None:
     assert sorted(menu(PROJECT["nav"])) == sorted([*made, *(page.name for page in (ROOT / "docs").glob("*.md"))])
 
 
+def test_a_page_to_follow_says_what_comes_next() -> None:
+    nav = {title: part for entry in PROJECT["nav"] for title, part in entry.items()}
+    pages = [*menu(nav["Tutorial"]), *menu(nav["How-to"])]
+    assert [page for page in pages if "\n## Next\n" not in (ROOT / "docs" / page).read_text(encoding="utf-8")] == []
+
+
 def test_the_site_knows_how_blocks_begin() -> None:
     fences = [
         (page.name, fence)
