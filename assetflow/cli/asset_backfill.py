@@ -9,7 +9,7 @@ from time import sleep
 
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, state_text, table, text, time_cell
 from assetflow.cli.values import read_range, this_user
 from assetflow.core.freshness.records import StepState
 from assetflow.core.shapes import as_json
@@ -24,7 +24,6 @@ from assetflow.operations.deciding_ledger import Decider
 from assetflow.operations.installation import Installation
 
 LOOK_EVERY = 0.3
-_STYLES = {"completed": "green", "running": "green", "failed": "red", "stopped": "yellow", "preparing": "yellow"}
 
 
 def backfill_asset(
@@ -160,7 +159,7 @@ def _cells(record: BackfillRecord, now: datetime) -> list[Text]:
     return [
         Text(str(each.number)),
         text(record.name + ("+" if each.down else "")),
-        Text(record.state, _STYLES.get(record.state, "")),
+        state_text(record.state),
         *(Text(str(number)) for number in (each.done, each.failed, each.removed, record.total)),
         time_cell(each.made, now),
         text(each.by),

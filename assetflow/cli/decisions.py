@@ -8,7 +8,7 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.explanation_output import show_explanation
-from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, state_text, table, text, time_cell
 from assetflow.cli.values import AsJson, AtLeastOne, DecisionName, Wide, this_user
 from assetflow.cli.watch import lists
 from assetflow.core.shapes import as_json
@@ -22,8 +22,6 @@ from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer, find_decision
 
 app = cyclopts.App(name="decisions", help="Decisions: why runs were started.")
-
-_STYLES: dict[DecisionStatus, str] = {"waiting": "yellow", "launched": "cyan", "ended": "", "undeliverable": "red"}
 
 
 @app.command
@@ -109,9 +107,7 @@ def give_up(decision: DecisionName, /, *, why: str, by: str | None = None, json:
 
 
 def _cells(each: DecisionRecord, events: int, now: datetime, wide: bool) -> list[Text]:
-    status = Text(each.status, _STYLES[each.status])
-    if each.run_state:
-        status = text(each.run_state, "" if each.run_state == "Completed" else "red")
+    status = state_text(each.run_state or each.status)
     if each.error:
         status.append(f": {text(each.error).plain}")
     return [

@@ -10,7 +10,7 @@ from uuid import UUID
 from rich.text import Text
 
 from assetflow.cli.explanation_output import Explanation, show_explanation
-from assetflow.cli.output import print_json, show, text
+from assetflow.cli.output import mark, print_json, show, text
 from assetflow.cli.runs_output import states_now
 from assetflow.cli.status_output import show_asset
 from assetflow.cli.values import AsJson, DecisionName, EventName, ZeroOrMore, since_option
@@ -160,19 +160,8 @@ def _lines(graph: Graph, now: datetime) -> Iterator[Text]:
         yield Text(f"Only the nearest {len(graph.nodes)} are shown.", "dim")
 
 
-# The sign and the colour of a state; of any other, a dot.
-_MARKS = {
-    **dict.fromkeys(("fresh", "updated", "Completed"), ("✔", "green")),
-    **dict.fromkeys(("failed", "Failed", "Crashed", "TimedOut", "undeliverable"), ("✗", "red")),
-    **dict.fromkeys(("stale", "outdated", "late", "waiting", "pending", "scheduled"), ("○", "yellow")),
-    **dict.fromkeys(("missing", "never updated", "never run"), ("○", "red")),
-    **dict.fromkeys(("running", "launched"), ("●", "cyan")),
-    **dict.fromkeys(("paused", "held"), ("■", "magenta")),
-}
-
-
 def _one(box: Placed, now: datetime) -> Text:
     when = "" if box.at is None else f" {ago(box.at, now)}"
     kind = "" if box.kind == "asset" else f" ({box.kind})"
-    mark, style = _MARKS.get(box.state, ("·", "dim"))
-    return Text.assemble((f"{mark} ", style), text(f"{box.name}{kind}"), "  ", text(box.state, style), (when, "dim"))
+    sign, style = mark(box.state)
+    return Text.assemble((sign, style), text(f"{box.name}{kind}"), "  ", text(box.state, style), (when, "dim"))

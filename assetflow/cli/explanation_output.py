@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from assetflow.cli.output import id_cell, print_json, rows, sentence, show, table, text
+from assetflow.cli.output import id_cell, mark, print_json, rows, sentence, show, table, text
 from assetflow.core.explain import (
     ConditionRow,
     ConsumerExplanation,
@@ -35,21 +35,6 @@ _LEAST = 50
 _MOST = 100
 # The largest number of keys of a consumer to list; `assetflow plan` and `assetflow runs ls --failed` list them.
 _TARGETS = 5
-
-_MARKS = {"satisfied": ("✔", "green"), "waiting": ("○", "yellow"), "never": ("✗", "red")}
-_STATES = {
-    "ready": "green",
-    "running": "cyan",
-    "waiting": "yellow",
-    "paused": "magenta",
-    "held": "magenta",
-    "never": "red",
-    "removed": "red",
-    "time only": "cyan",
-    "eager": "cyan",
-    "lazy": "cyan",
-}
-_RECEIPTS = {"consumed": ("✔", "green"), "queued": ("○", "yellow"), "not_mapped": ("✗", "red")}
 
 
 Explanation = ConsumerExplanation | PartitionExplanation | DecisionExplanation | EventExplanation
@@ -74,7 +59,7 @@ def show_explanation(explanation: Explanation, *, json: bool) -> None:
 def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
     """Lay out a consumer: its state, its condition with the facts, its partitions and decisions."""
     parts: list[RenderableType] = [
-        _title(explanation.name, explanation.state, _STATES[explanation.state]),
+        _title(explanation.name, explanation.state, mark(explanation.state)[1]),
         *failing_lines(explanation.failing),
         sentence(explanation.words),
     ]
@@ -179,8 +164,7 @@ def _pairs(values: object) -> str:
 
 
 def _receipt(explanation: ReceiptExplanation) -> RenderableType:
-    mark, style = _RECEIPTS.get(explanation.status, ("–", "dim"))
-    return Text.assemble((f"{mark} ", style), sentence(explanation.words))
+    return Text.assemble(mark(explanation.status.replace("_", " ")), sentence(explanation.words))
 
 
 def _tree(rows: Sequence[ConditionRow], *, facts: bool = True) -> RenderableType:
@@ -196,12 +180,11 @@ def _tree(rows: Sequence[ConditionRow], *, facts: bool = True) -> RenderableType
 
 
 def _node(row: ConditionRow, facts: bool) -> Text:
-    mark, style = _MARKS[row.state]
     label = Text(shown(row.label), "bold" if row.is_gate else "")
     if not facts:
         return label
     explanation = sentence(f"  {row.words}", "red" if row.state == "never" else "dim")
-    return Text.assemble((f"{mark} ", style), label, explanation)
+    return Text.assemble(mark(row.state), label, explanation)
 
 
 def _reads(reads: Sequence[RunRead]) -> RenderableType:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
-from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, table, text, time_cell
-from assetflow.cli.status_output import FRESHNESS_STYLES, UNKNOWN
+from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, state_text, table, text, time_cell
+from assetflow.cli.status_output import UNKNOWN
 from assetflow.cli.values import AsJson, Time
 from assetflow.cli.watch import lists, watchable
 from assetflow.core.explain.plan import PlannedConsumer
@@ -64,7 +64,7 @@ def _cells(each: AssetFreshness, name: str, now: datetime) -> list[Text]:
     return [
         text(name),
         text(each.uri),
-        text(each.state_in_words, FRESHNESS_STYLES.get(record.state, "magenta" if each.why else "")),
+        text(each.state_in_words, "magenta") if each.why else state_text(each.state_in_words, record.state),
         time_cell(record.state_since, now),
         Text("" if lag is None else rounded_in_words(lag)),
         text(record.policy.describe()),

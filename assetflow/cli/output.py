@@ -23,6 +23,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assetflow.core.shapes import as_json
+from assetflow.core.values.states import Sign, sign_of
 from assetflow.core.values.words import ID_IN_TEXT, ago, iso, short, shown, some
 
 if TYPE_CHECKING:
@@ -90,6 +91,37 @@ def _together(widths: Iterable[int]) -> int:
 _ENDLESS = 100_000
 NOTHING_KEPT = "No flow keeps assets up to date: none has the schedule Eager, OnMissing or Lazy."
 Row = Sequence[Text | str]
+
+
+# The mark and the colour of each sign.
+_MARKS: Mapping[Sign, tuple[str, str]] = {
+    "good": ("✔", "green"),
+    "busy": ("●", "cyan"),
+    "bad": ("✗", "red"),
+    "wait": ("○", "yellow"),
+    "pause": ("■", "yellow"),
+    "stale": ("▲", "yellow"),
+    "outdated": ("◐", "green"),
+    "missing": ("◌", "red"),
+    "off": ("–", "dim"),
+    "": ("·", "dim"),
+}
+
+
+def mark(state: str) -> tuple[str, str]:
+    """Return the mark of a state, with a space behind it, and its colour."""
+    sign, colour = _MARKS[sign_of(state)]
+    return f"{sign} ", colour
+
+
+def state_text(words: str, state: str | None = None) -> Text:
+    """Return a state ready to print, in its colour.
+
+    Parameters:
+        state: the state that gives the colour, if the words say more than it.
+    """
+    sign = sign_of(words if state is None else state)
+    return text(words, _MARKS[sign][1] if sign else "")
 
 
 def text(value: object, style: str = "") -> Text:

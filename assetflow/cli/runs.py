@@ -8,8 +8,8 @@ import cyclopts
 from rich.text import Text
 
 from assetflow.cli.explanation_output import show_explanation
-from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
-from assetflow.cli.runs_output import SPARE, STYLES, runs_table, states_now, took
+from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, state_text, table, text, time_cell
+from assetflow.cli.runs_output import SPARE, runs_table, states_now, took
 from assetflow.cli.values import AsJson, AtLeastOne, RunName, Wide, since_option
 from assetflow.cli.watch import lists
 from assetflow.core.shapes import as_json
@@ -112,7 +112,7 @@ def _facts(run: ListedRun) -> list[Text]:
     now = datetime.now(UTC)
     key = "" if run.target_key is None else f" for {run.target_key}"
     return [
-        text(f"{run.state}: {run.flow}{key} ({run.name})", STYLES.get(run.outcome, "")),
+        state_text(f"{run.state}: {run.flow}{key} ({run.name})", run.outcome),
         Text.assemble("ended ", time_cell(run.ended, now), ", took ", took(run)),
         text(f"reason: {run.because}"),
         *([text(f"error: {run.error}")] if run.error else []),

@@ -11,7 +11,7 @@ from uuid import UUID
 from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.output import id_cell, rows, table, text, time_cell
+from assetflow.cli.output import id_cell, rows, state_text, table, text, time_cell
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.words import rounded_in_words
 from assetflow.errors import AssetflowError
@@ -20,7 +20,6 @@ from assetflow.operations.installation import open_prefect
 from assetflow.operations.needs import ListedRun
 
 SPARE = ("run id", "because of", "key", "run", "took", "started")
-STYLES: Mapping[str, str] = {"failed": "red", "crashed": "red"}
 SECONDS_TO_ANSWER = 3.0
 
 
@@ -37,7 +36,7 @@ def runs_table(found: Sequence[ListedRun], *, empty: str, wide: bool = False) ->
 
 def _cells(each: ListedRun, now: datetime, wide: bool) -> list[Text]:
     return [
-        text(each.state + (", made good" if each.made_good else ""), STYLES.get(each.outcome, "")),
+        state_text(each.state + (", made good" if each.made_good else ""), each.outcome),
         text(each.flow),
         text(each.target_key or ""),
         text(each.because),

@@ -8,15 +8,12 @@ from datetime import UTC, datetime
 from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import mark, print_json, rows, show, state_text, table, text, time_cell
 from assetflow.core.explain.status import AssetExplanation, DataStep, ReadVersion, Status, short
 from assetflow.core.values.words import rounded_in_words
 
-_MARKS = {"fresh": ("●", "green"), "stale": ("●", "yellow"), "missing": ("○", "red")}
-_OTHER = ("–", "dim")
 # The exit status if the state of a policy is not known now.
 UNKNOWN = 3
-FRESHNESS_STYLES = {"fail": "red", "warn": "yellow", "pass": "green"}
 
 
 def show_asset(explanation: AssetExplanation, *, json: bool) -> None:
@@ -56,15 +53,14 @@ def status_parts(status: Status) -> list[RenderableType]:
 
 def state_cell(status: Status) -> Text:
     """Return the state with its mark, or how many keys are in which state."""
-    mark, style = _MARKS.get(status.state, _OTHER)
-    return Text.assemble((f"{mark} ", style), status.words)
+    return Text.assemble(mark(status.state), status.words)
 
 
 def freshness_cell(status: Status) -> Text:
     """Return the state of an asset's policy with the age of its data; empty if it has no policy."""
     if status.freshness is None:
         return Text()
-    found = Text(status.freshness, FRESHNESS_STYLES.get(status.freshness, ""))
+    found = state_text(status.freshness)
     if status.why:
         found.append(f": {status.why}", "magenta")
     if status.data_time == "current":

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, print_json, rows, show, state_text, table, text, time_cell
 from assetflow.cli.values import AsJson
 from assetflow.cli.watch import lists
 from assetflow.core.values.words import count
@@ -110,7 +110,7 @@ def _cells(record: WatcherRecord, names: Mapping[str, str], now: datetime) -> tu
         text(record.name),
         text(record.trigger.describe()),
         text(", ".join(names[asset.uri] for asset in record.assets)),
-        text(told, "red" if state == "failing" else ""),
+        state_text(told, state),
         str(record.updates),
         time_cell(record.last_update, now),
         "" if record.lag is None else str(record.lag),

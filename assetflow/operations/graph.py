@@ -218,7 +218,7 @@ def _facts(reader: Reader, nodes: Collection[Node]) -> dict[Node, NodeFacts]:
     facts = reader.graph.facts(nodes)
     uris = [node.value for node in nodes if node.kind == "asset"]
     states = reader.freshness.states(uris) if reader.freshness.compares() else {}
-    states |= {each.uri: "late" for each in reader.policies.all() if each.is_late}
+    states |= {each.uri: each.record.state for each in reader.policies.all() if each.is_late}
     return {
         node: replace(told, state=states[node.value]) if node.kind == "asset" and node.value in states else told
         for node, told in facts.items()

@@ -7,7 +7,8 @@ from fastapi import APIRouter, Request, Response
 from assetflow.api.requests import TheReader
 from assetflow.core.compare import CURSOR, ShownDiff
 from assetflow.core.shapes import from_json
-from assetflow.web.pages import Sign, ThePages
+from assetflow.core.values.states import Sign
+from assetflow.web.pages import ThePages
 
 router = APIRouter()
 

@@ -12,11 +12,12 @@ from markupsafe import Markup
 
 from assetflow.api.requests import Text, TheReader
 from assetflow.core.graph.lineage import Way
+from assetflow.core.values.states import Sign, sign_of
 from assetflow.core.values.words import count
 from assetflow.errors import UnknownAsset
 from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
 from assetflow.operations.lookup import find_node, near_assets
-from assetflow.web.pages import Sign, ThePages, address, sign_of, url
+from assetflow.web.pages import ThePages, address, url
 
 router = APIRouter()
 

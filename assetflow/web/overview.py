@@ -12,6 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from assetflow.api.requests import TheBackend
 from assetflow.core.explain import not_started_words
+from assetflow.core.values.states import colour_of, sign_of
 from assetflow.core.values.words import at, count
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
@@ -120,7 +121,7 @@ def _late_assets(reader: Reader, now: datetime) -> Iterator[Lines]:
     shown = tuple(
         Line(
             "wait",
-            "late soon",
+            "fails soon",
             each.name,
             address(each.freshness.uri),
             f"at its deadline, {at(deadlines[each.freshness.uri])}, if nothing changes. {each.doing}",
@@ -132,10 +133,9 @@ def _late_assets(reader: Reader, now: datetime) -> Iterator[Lines]:
 
 def _late(each: LateAsset, now: datetime) -> Line:
     record = each.freshness.record
-    is_over = record.state == "fail"
     return Line(
-        "bad" if is_over else "wait",
-        "late" if is_over else "getting old",
+        colour_of(sign_of(record.state)),
+        record.state,
         each.name,
         address(each.freshness.uri),
         f"{each.freshness.describe(now)}. {each.doing}",

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import quote, urlencode
 from uuid import UUID, uuid4
 
@@ -25,6 +25,7 @@ from assetflow.core.explain import source_of
 from assetflow.core.explain.events import maker_of
 from assetflow.core.explain.status import short
 from assetflow.core.values.addresses import redact, without_passwords
+from assetflow.core.values.states import colour_of, sign_of
 from assetflow.core.values.words import ID_IN_TEXT, ago, at, count, iso, rounded_in_words, shown
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.events import Position
@@ -51,31 +52,6 @@ def told(text: str) -> Markup:
 def _link(found: re.Match[str]) -> str:
     what, start, rest = found.groups()
     return f'{what} <a class="said" href="{_PLACES[what]}/{start}{rest}">{start}</a>'
-
-
-Sign = Literal["good", "busy", "bad", "wait", "off", "pause", "stale", "outdated", "missing", ""]
-
-_SIGNS: dict[Sign, tuple[str, ...]] = {
-    "good": ("completed", "fresh"),
-    "busy": ("running", "launched", "retrying"),
-    "bad": ("failed", "crashed", "timedout", "undeliverable"),
-    "wait": ("late", "waiting", "pending", "scheduled", "awaitingretry"),
-    "pause": ("paused", "held", "stopped"),
-    "off": ("cancelled", "cancelling", "never run", "never updated"),
-    "stale": ("stale",),
-    "outdated": ("outdated",),
-    "missing": ("missing",),
-}
-_SIGN_OF: dict[str, Sign] = {state: sign for sign, states in _SIGNS.items() for state in states}
-
-
-def sign_of(state: str, other: Sign = "") -> Sign:
-    """Return the sign of a state of an asset, a flow, a run or a decision.
-
-    Parameters:
-        other: the sign of a word that is not such a state.
-    """
-    return _SIGN_OF.get(state.lower(), other)
 
 
 @dataclass(frozen=True)
@@ -244,6 +220,7 @@ def _environment(backend: Backend, run_state: Callable[[UUID | None], str]) -> E
         "version": _version,
     }
     names.globals |= {"static": address_of, "count": count, "url": url, "run_state": run_state, "sign_of": sign_of}
+    names.globals["colour_of"] = colour_of
     names.globals["new_id"] = uuid4
     names.globals["ui"] = made.get_template("ui.html").module
     return made

@@ -82,7 +82,7 @@ def test_only_what_is_not_up_to_date(call: Call) -> None:
 def test_one_asset_with_its_causes(call: Call) -> None:
     answer = call("assets", "status", B.uri)
 
-    assert answer.out.splitlines()[:2] == [f"{B.uri}  ● stale", "made by make-b/x"]
+    assert answer.out.splitlines()[:2] == [f"{B.uri}  ▲ stale", "made by make-b/x"]
     assert call("assets", "status", B.uri, "--json").json["causes"][0]["now"] == "second"
 
 

@@ -138,7 +138,7 @@ def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> Non
     assert call("explain", "--event", "1", "--json").json == call("events", "show", "1", "--json").json == told
     out = call("events", "show", str(event_id(1))).out
     assert 'extra: {"rows": 3}' in out
-    assert "○ waits in the queue of report/shop" in out
+    assert "● waits in the queue of report/shop" in out
 
 
 def test_an_update_that_nobody_wants_has_a_receipt_too(ledger: Ledger, call: Call) -> None:

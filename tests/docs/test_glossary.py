@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from assetflow.cli.output import mark
+from assetflow.core.values.states import STATES, colour_of
 from tests.docs.pieces import PAGES, ROOT
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
@@ -36,3 +38,17 @@ def test_a_word_has_a_short_meaning_and_an_owner() -> None:
 def test_the_glossary_is_linked() -> None:
     pages = ["README.md", "CONTRIBUTING.md", "docs/concepts.md"]
     assert [page for page in pages if "glossary.md)" not in (ROOT / page).read_text(encoding="utf-8")] == []
+
+
+def test_the_table_of_states_is_that_of_the_product() -> None:
+    table = GLOSSARY.read_text(encoding="utf-8").partition("## States, signs and colours")[2]
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", table, re.M)[2:]
+    colours = {"good": "green", "busy": "blue", "bad": "red", "wait": "amber", "off": "grey"}
+    declared = [(colours[colour_of(sign)], ", ".join(states)) for sign, states in STATES.items()]
+    assert sorted((colour, states) for _, colour, states in rows) == sorted(declared)
+
+
+def test_a_terminal_and_the_pages_have_the_same_colours() -> None:
+    colours = {"good": "green", "busy": "cyan", "bad": "red", "wait": "yellow", "off": "dim"}
+    assert {mark(states[0])[1] for states in STATES.values()} == set(colours.values())
+    assert [sign for sign, states in STATES.items() if mark(states[0])[1] != colours[colour_of(sign)]] == []

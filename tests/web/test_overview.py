@@ -87,8 +87,8 @@ def test_late_assets_are_one_click_away_and_say_what_is_being_done(make_site: Ma
     ledger.writer.clock.run(later, later)
     site = make_site(now=lambda: later)
     page = site.page("/")
-    assert "late late 8 h old, and has to be at most 1 h old. make/late: a run is asked for" in page.text
-    told = "late soon soon at its deadline, 2026-01-01 22:00:00 UTC, if nothing changes. make/late: a run is asked for"
+    assert "fail late 8 h old, and has to be at most 1 h old. make/late: a run is asked for" in page.text
+    told = "fails soon soon at its deadline, 2026-01-01 22:00:00 UTC, if nothing changes. make/late: a run is asked for"
     assert told in page.text
     assert "/assets?show=late" in page.links
     assert [row.split()[0] for row in site.page("/assets?show=late").rows[1:]] == ["late"]
@@ -118,7 +118,7 @@ def test_a_late_asset_whose_flow_has_nothing_to_do_names_the_source_of_its_data(
     ledger.writer.clock.run(later, later)
     text = " ".join(make_site(now=lambda: later).page("/").text.split())
     told = "2 min old, and has to be at most 10 min old. board/shop has nothing to do: raw is from 2 min ago"
-    assert f"getting old board {told}" in text
+    assert f"warn board {told}" in text
 
 
 @pytest.mark.parametrize("declared", [lazy, kept])
@@ -136,7 +136,7 @@ def test_what_a_lazy_flow_will_make_in_time_is_not_late_soon(
     (policy,) = ledger.reader.policies.all()
     assert policy.late_at(place.now) is not None
     assert policy.record.due is not None
-    shown = "late soon" in make_site(now=lambda: place.now).page("/").text
+    shown = "fails soon" in make_site(now=lambda: place.now).page("/").text
     assert shown == (declared is kept)
 
 

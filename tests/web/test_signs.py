@@ -7,8 +7,8 @@ from typing import get_args
 
 import pytest
 
+from assetflow.core.values.states import Sign, sign_of
 from assetflow.ledger import Ledger
-from assetflow.web.pages import Sign, sign_of
 from assetflow.web.static_files import FOLDER
 from tests.cli.shop import ORDERS, deploy, update
 from tests.web.conftest import Site
