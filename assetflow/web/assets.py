@@ -92,6 +92,7 @@ def list_assets(
         "assets.html",
         fragment="list",
         found=found,
+        has_uris=any(each.name != each.record.uri for each in found),
         statuses={each.uri: each for each in statuses},
         policies={uri: policies[uri] for uri in uris if uri in policies},
         now=now,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -21,6 +21,7 @@ from assetflow.operations.lookup import consumer_at, list_in_order, switch
 from assetflow.operations.what_if import Preview, if_all_resumed
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import PagePlaces, Pages, ThePages, url
+from assetflow.web.plots import RUNS, run_bars
 from assetflow.web.prefect_runs import look_again, states_address
 from assetflow.web.previews import show_preview
 
@@ -72,20 +73,28 @@ class ConsumerFilters:
 
 
 TheList = Annotated[ConsumerFilters, Depends()]
+Names = Annotated[list[str] | None, Query(max_length=ROWS)]
 
 
 @router.get("/consumers")
-def list_consumers(request: Request, pages: ThePages, backend: TheBackend, asked: TheList) -> Response:
-    """Show a page of consumers."""
-    return _page(request, pages, backend, asked)
+def list_consumers(
+    request: Request, pages: ThePages, backend: TheBackend, asked: TheList, names: Names = None
+) -> Response:
+    """Show a page of consumers; those with these names are selected."""
+    return _page(request, pages, backend, asked, selected=names or ())
 
 
 @router.get("/consumers/switch")
 def ask_to_switch(
-    request: Request, pages: ThePages, backend: TheBackend, asked: TheList, paused: Literal["yes", "no"] = "yes"
+    request: Request,
+    pages: ThePages,
+    backend: TheBackend,
+    asked: TheList,
+    names: Names = None,
+    paused: Literal["yes", "no"] = "yes",
 ) -> Response:
-    """Show the list with the form that pauses or resumes all consumers of the page."""
-    return _page(request, pages, backend, asked, ask=paused)
+    """Show the list with the form that pauses or resumes the consumers that are selected, or all of the page."""
+    return _page(request, pages, backend, asked, ask=paused, selected=names or ())
 
 
 @router.get("/consumers/switch/preview")
@@ -131,17 +140,20 @@ def _page(
     asked: ConsumerFilters,
     *,
     ask: str = "",
+    selected: Collection[str] = (),
     refused: Mapping[str, str] | None = None,
 ) -> Response:
     """Show a page of consumers.
 
     Parameters:
         ask: "yes" or "no" for the form that pauses, or resumes, those that are not yet.
+        selected: the names of the consumers that are ticked; none for all.
         refused: consumers that could not be switched, with the reasons.
     """
     reader, now = backend.ledger.reader, backend.now()
     wanted = replace(_FILTERS[asked.show], search=asked.search.strip())
     listed, total = list_in_order(reader, wanted, asked.sort, now, limit=ROWS, offset=asked.offset)
+    deployments = [each.record.consumer.deployment_id for each in listed]
     rows = [ListedConsumer(each, next_time(each.record.consumer, now)) for each in listed]
     return pages.show(
         request,
@@ -149,11 +161,14 @@ def _page(
         fragment="list",
         status=409 if refused else 200,
         found=rows,
+        bars={of: run_bars(runs) for of, runs in reader.ended_runs.last_of(deployments, RUNS).items()},
         has_state=any(each.paused for each in listed),
         has_times=any(each.next_time for each in rows),
         to_pause=[each.name for each in listed if not each.record.consumer.paused],
         to_resume=[each.name for each in listed if each.record.consumer.paused],
         ask=ask,
+        selected=selected,
+        kept={name: value for name, value in asdict(asked).items() if value and name != "switched"},
         form=Form(),
         refused=refused or {},
         switched=asked.switched,

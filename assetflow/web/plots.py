@@ -7,9 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
+from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.events import SCHEMA, AssetEvent, CheckedData, CheckResult
+from assetflow.core.values.states import colour_of, sign_of
+from assetflow.core.values.words import count
 
 WIDTH, HEIGHT = 120, 28
+RUNS = 8
 _MARGIN = 3
 _PASSED = 6
 _BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
@@ -86,6 +90,31 @@ def _check_plot(name: str, results: Sequence[CheckResult]) -> CheckPlot:
 
 def _state(result: CheckResult) -> str:
     return "good" if result.passed else "wait" if result.severity == "warn" else "bad"
+
+
+@dataclass(frozen=True)
+class RunBars:
+    """The last runs of a flow, as bars: each as high as the run took long.
+
+    Attributes:
+        bars: the place, the height and the colour of each bar.
+    """
+
+    label: str
+    bars: Sequence[tuple[float, float, str]]
+
+
+def run_bars(runs: Sequence[EndedRun]) -> RunBars:
+    """Return the bars of a flow's last runs, given oldest first."""
+    failed = sum(each.has_failed for each in runs)
+    label = f"Last {count(len(runs), 'run')}: {failed} failed" if failed else f"Last {count(len(runs), 'run')}"
+    seconds = [(each.ended - (each.began or each.ended)).total_seconds() for each in runs]
+    longest = max(seconds, default=0) or 1
+    bars = [
+        (place * 7.0, round(5 + 11 * took / longest, 1), colour_of(sign_of(each.outcome, "off")))
+        for place, (each, took) in enumerate(zip(runs, seconds, strict=True), RUNS - len(runs))
+    ]
+    return RunBars(label, bars)
 
 
 def metrics_words(metrics: Mapping[str, float]) -> str:

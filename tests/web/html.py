@@ -58,6 +58,8 @@ class _Parser(HTMLParser):
         self.page.tags.append((tag, given))
         if tag == "form":
             self._action = given.get("action", "").partition("?")[0]
+            if given.get("method") != "post" and self._action in self.page.hidden:
+                self._action += " without a method"
             self.page.hidden[self._action] = {}
         if tag == "input" and given.get("type") == "hidden":
             self.page.hidden[self._action][given["name"]] = given["value"]

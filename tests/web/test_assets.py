@@ -92,7 +92,7 @@ def test_what_a_flow_declares_to_make_has_its_page_before_its_first_update(make_
     )
     prefect = FakePrefect()
     site = make_site(prefect=lambda: prefect)
-    assert site.page("/assets").rows[1] == "orders s3://lake/orders shop never ingest/hourly –"
+    assert site.page("/assets").rows[1] == "orders s3://lake/orders shop never ingest/hourly"
 
     page = site.page(ASSET)
     assert page.title == "orders · assetflow"

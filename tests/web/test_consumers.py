@@ -25,6 +25,7 @@ from assetflow.prefect_io import rest
 from assetflow.web import consumers
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.ledger.making import deploy_maker
+from tests.ledger.read.test_ended_runs import ended
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
 
@@ -48,8 +49,8 @@ def test_consumers_are_listed_with_how_far_they_are(site: Site, ledger: Ledger) 
     ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)
 
     rows = {row.split()[0]: row for row in site.page("/consumers").rows[1:]}
-    assert rows["report/nightly"] == "report/nightly orders AND customers 1 of 2 updated 1 queued – never –"
-    assert rows["audit/all"] == "audit/all orders waiting for 1 asset paused 5 min ago launched –"
+    assert rows["report/nightly"] == "report/nightly orders AND customers 1 of 2 updated 1 queued never"
+    assert rows["audit/all"] == "audit/all orders waiting for 1 asset paused 5 min ago launched"
     assert rows["mixed/times"].endswith("2026-01-01 15:00:00")
     assert f"/runs/{run}" in site.page("/consumers").links
     assert [row.split()[0] for row in site.page("/consumers?show=paused").rows[1:]] == ["audit/all"]
@@ -80,8 +81,8 @@ def test_the_list_is_ordered_as_its_address_says(site: Site, ledger: Ledger) -> 
     assert names("-queued")[-1] == "b/long"
     sorts = [each["href"] for each in site.page("/consumers?show=active").named("a") if each.get("class") == "sorts"]
     assert sorts == [f"/consumers?show=active&sort={order}" for order in ("-name", "queued", "decided")]
-    deployed = [each["href"] for each in site.page("/consumers?sort=queued&show=active").named("a")]
-    assert any("sort=queued" in each and "paused=yes" in each for each in deployed)
+    kept = site.page("/consumers?sort=queued&show=active").form("/consumers/switch")
+    assert kept == {"sort": "queued", "show": "active"}
 
 
 def test_the_pop_up_holds_the_condition_with_the_facts(site: Site, ledger: Ledger) -> None:
@@ -402,6 +403,27 @@ def test_a_page_says_why_it_did_not_run_at_another_time(site: Site, ledger: Ledg
     assert "“noon” is not a time" in site.page(f"{REPORT}?at=noon").text
 
 
+def test_consumers_that_are_selected_are_asked_for_alone_and_stay_selected(site: Site, ledger: Ledger) -> None:
+    for name in ("report/a", "report/b", "audit/all"):
+        deploy(ledger, name, ORDERS)
+    selected = "names=report/a&names=audit/all"
+    asked = site.page(f"/consumers/switch?paused=yes&{selected}")
+    assert asked.form("/consumers/switch")["names"].split("\n") == ["audit/all", "report/a"]
+    ticks = [each for each in site.page(f"/consumers?{selected}").named("input") if each.get("name") == "names"]
+    assert [each["value"] for each in ticks if "checked" in each] == ["audit/all", "report/a"]
+
+
+def test_the_last_runs_of_a_consumer_are_bars_in_its_row(site: Site, ledger: Ledger) -> None:
+    flow = deploy(ledger, "report/nightly", ORDERS).deployment_id
+    runs = [ended(flow, hour, outcome) for hour, outcome in enumerate(["failed", *["completed"] * 8, "crashed"])]
+    ledger.writer.ended_runs.add(runs, NOON)
+    page = site.page("/consumers")
+    (bars,) = (each for each in page.named("svg") if each.get("class") == "runs")
+    assert bars["aria-label"] == "Last 8 runs: 1 failed"
+    assert [each["class"] for each in page.named("rect")] == [*["good"] * 7, "bad"]
+    assert "/runs?flow=report%2Fnightly" in page.links
+
+
 def test_all_consumers_of_a_page_are_paused_and_resumed_at_once(
     make_site: MakeSite, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -416,10 +438,10 @@ def test_all_consumers_of_a_page_are_paused_and_resumed_at_once(
 
     monkeypatch.setattr(consumers, "switch", switch)
     site = make_site()
-    asks = [each for each in site.page("/consumers?search=report").links if each.startswith("/consumers/switch")]
-    assert asks == ["/consumers/switch?search=report&paused=yes"]
-    assert "Pause 2 consumers" in site.page(asks[0]).text
-    done = site.submit("/consumers/switch?search=report", asks[0], "/consumers/switch")
+    asked = "/consumers/switch?search=report&sort=name&paused=yes"
+    assert site.page("/consumers?search=report").form("/consumers/switch") == {"search": "report", "sort": "name"}
+    assert "Pause 2 consumers" in site.page(asked).text
+    done = site.submit("/consumers/switch?search=report", asked, "/consumers/switch")
     assert (done.status_code, done.headers["location"]) == (303, "/consumers?search=report&switched=2")
     assert switched == [("report/a", True), ("report/b", True)]
     assert "asked to switch 2 consumers" in site.page(done.headers["location"]).text

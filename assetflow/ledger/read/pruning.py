@@ -334,6 +334,11 @@ _LAST_OF_DEPLOYMENTS = _ALL.where(
 )
 
 
+_NEWEST = func.row_number().over(partition_by=_R.deployment_id, order_by=_R.number.desc())
+_NUMBERED = (select(_R.number, _NEWEST.label("place")).where(in_values(_R.deployment_id, "deployments"))).subquery()
+_LAST_RUNS = _ALL.where(_R.number.in_(select(_NUMBERED.c.number).where(_NUMBERED.c.place <= bindparam("most"))))
+
+
 @dataclass(frozen=True)
 class RunsOfDay:
     """How many runs ended on a day (UTC), and how many of them failed or crashed."""
@@ -427,6 +432,14 @@ class EndedRunReader(Topic):
         return {
             uri: [last[deployment] for deployment, made in makers if made == uri and deployment in last] for uri in uris
         }
+
+    def last_of(self, deployments: Collection[UUID], most: int) -> Mapping[UUID, Sequence[EndedRun]]:
+        """Return the last ended runs of each of some deployments, at most `most` of each, oldest first."""
+        found: dict[UUID, list[EndedRun]] = {}
+        rows = self._rows(_LAST_RUNS.order_by(_R.number), {"deployments": list(deployments), "most": most})
+        for run in map(ENDED_RUNS.read, rows):
+            found.setdefault(run.deployment_id, []).append(run)
+        return found
 
     def _read(self, query: Any) -> list[EndedRun]:
         return list(map(ENDED_RUNS.read, self._rows(query)))

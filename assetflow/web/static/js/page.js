@@ -206,7 +206,10 @@
     if (target.matches("dialog[data-open]")) history.replaceState(history.state, "", target.dataset.back);
   }, true);
   // A page that answers a form has the address of that form: a reload asks for it instead of sending the form again.
-  history.replaceState(history.state, "", location.href);
+  // What was just done is said once: a reload does not say it again.
+  const here = new URL(location.href);
+  ["switched", "removed", "started", "retried", "replayed", "asked"].forEach((name) => here.searchParams.delete(name));
+  history.replaceState(history.state, "", here);
 
   // A form is sent once, also if the part of the page around it changes meanwhile.
   let sent = new WeakSet();
