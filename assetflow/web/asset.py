@@ -26,7 +26,7 @@ from assetflow.operations.recording import update_asset
 from assetflow.operations.runs_by_hand import RunWanted, maker_of, start_run
 from assetflow.operations.what_if import Preview, if_run, if_updated
 from assetflow.web.forms import Form, TheForm, in_words
-from assetflow.web.pages import Pages, ThePages, address, url
+from assetflow.web.pages import Pages, ThePages, address, url, wants_fragment
 from assetflow.web.plots import check_plots, metrics_words, plots_of, schema_changes
 from assetflow.web.previews import show_preview
 
@@ -88,7 +88,7 @@ def asset_page(
     )
     events = [redacted(event) for event in reader.events.find(query, newest_first=True, limit=EVENTS + 1)]
     shown = events[:EVENTS]
-    here = address(found.uri)
+    here, compares = address(found.uri), reader.freshness.compares()
     return pages.show(
         request,
         "asset.html",
@@ -108,6 +108,8 @@ def asset_page(
         receipts=reader.receipts.counts([event.sequence for event in shown if event.sequence is not None]),
         plots=plots_of(shown) if before is None else [],
         checks=check_plots(reader.checks.history(found.uri, key or None)) if before is None else [],
+        state=reader.freshness.states([found.uri]).get(found.uri) if compares else None,
+        has_versions=any(event.data_version not in (None, str(event.id)) for event in shown),
         has_metrics=any(event.metrics for event in shown),
         has_extra=any(event.extra for event in shown),
         metrics_words=metrics_words,
@@ -118,7 +120,7 @@ def asset_page(
         newest=url("/asset", asset=found.uri, key=key) if before is not None else "",
         older=url("/asset", asset=found.uri, key=key, before=shown[-1].sequence) if len(events) > EVENTS else "",
         address=here,
-        has_status=reader.freshness.compares(),
+        has_status=compares,
         partitions=url("/asset/partitions", asset=found.uri, key=key, at=at.isoformat() if at else None),
         failed_makers=reader.ended_runs.failed_makers([found.uri]),
         started=started,
@@ -307,5 +309,6 @@ def show_status(
         told=told,
         causes=told.causes[:CAUSES],
         readers=reader.freshness.readers(uri, now),
-        versions=reader.freshness.versions(uri, key or None, limit=VERSIONS),
+        # The page of the asset lists its events, which brought them.
+        versions=() if wants_fragment(request) else reader.freshness.versions(uri, key or None, limit=VERSIONS),
     )

@@ -29,7 +29,7 @@ def test_a_consumer_is_explained_with_what_satisfies_each_leaf(ledger: Ledger, c
         assert call("explain", name, "--json").json == told
     out = call("explain", "report").out
     assert f"✔ orders  satisfied by event {event_id(1)}" in out
-    assert "○ customers  waiting since 2026-01-01 12:00:00 UTC for an update" in out
+    assert "○ customers  waiting for an update" in out
 
 
 def test_the_oldest_event_is_found_behind_a_long_queue(ledger: Ledger, call: Call) -> None:

@@ -45,7 +45,7 @@ def test_explain_says_what_a_flow_is_waiting_for(ledger: Ledger, call: Call) -> 
     update(ledger, ORDERS, 1)
     told = call("explain", "report").out
     assert f"✔ orders  satisfied by event {event_id(1)}" in told
-    assert "○ customers  waiting since 2026-01-01 12:00:00 UTC for an update" in told
+    assert "○ customers  waiting for an update" in told
 
 
 def test_explain_says_why_a_run_was_started(ledger: Ledger, call: Call) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
+from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
@@ -54,6 +55,38 @@ def test_the_run_of_a_flow_that_only_makes_assets_is_found_and_so_is_the_flow(si
     assert f"/runs/{source.id}" in found.links
     assert "run calm-fox ingest/hourly" in found.text
     assert "/graph?focus=flow%3Aingest%2Fhourly" in site.page("/search?q=ingest").links
+
+
+def test_two_words_are_an_asset_and_its_key_or_two_parts_of_a_name(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 1, "2026-01-01")
+    update(ledger, CUSTOMERS, 2, "2026-01-01")
+    found = [each for each in site.page("/search?q=orders++2026-01-01").links if "key=" in each]
+    assert found == ["/asset?asset=s3%3A%2F%2Flake%2Forders&key=2026-01-01"]
+    assert "/asset?asset=s3%3A%2F%2Flake%2Fcustomers" in site.page("/search?q=lake+custom").links
+
+
+def test_a_typo_finds_similar_names(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", CUSTOMERS)
+    update(ledger, ORDERS, 1)
+    assert "asset orders a similar name" in site.page("/search?q=oredrs").text
+    assert "/consumers/report/nightly" in site.page("/search?q=reprot/nightly").links
+
+
+def test_actions_and_the_short_ids_of_run_names_are_found(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "report/nightly", ORDERS)
+    (decision,) = update(ledger, ORDERS, 1)
+    run = uuid4()
+    ledger.writer.decisions.launched(decision.id, run, NOON)
+    assert "/runs?failed=true&day=today" in site.page("/search?q=failed").links
+    assert "/consumers?show=inactive" in site.page("/search?q=Paused").links
+    assert f"/runs/{run}" in site.page(f"/search?q={str(decision.id)[:6]}").links
+
+
+def test_without_a_text_it_shows_what_was_updated_last_and_many_lead_to_all(site: Site, ledger: Ledger) -> None:
+    for number in range(10):
+        update(ledger, Asset(f"s3://lake/t{number}"), number)
+    assert "Updated last asset s3://lake/t9" in site.page("/search").text
+    assert "/assets?search=lake" in site.page("/search?q=lake").links
 
 
 def test_nothing_found_says_so(site: Site) -> None:

@@ -284,7 +284,7 @@ def _gate_words(gate: Gate, state: RowState, members: Sequence[ConditionRow], mo
         of = f"{sum(row.state == 'satisfied' for row in members)} of {len(members)} updated"
     if state == "satisfied":
         return f"{of}: satisfied{since(moment)}"
-    return f"{of}: can never be satisfied" if state == "never" else f"{of}: waiting{since(moment)}"
+    return f"{of}: can never be satisfied" if state == "never" else f"{of}: waiting"
 
 
 class _Leaves:
@@ -355,13 +355,12 @@ class _Leaves:
 
     def _collecting(self, leaf: Leaf, keys: RollupKeys, queued: int) -> ConditionRow:
         """Return the row of a rolled-up leaf that lacks some of its keys."""
-        until = f"waiting{since(self._waiting_since)}"
         if keys.readable:
             awaited = len(keys.received) + len(keys.missing)
             have = f"{len(keys.received)} of {count(awaited, 'key')} received, {keys.needed} needed"
-            words = f"{until}: {have}; missing {some(keys.missing)}"
+            words = f"waiting: {have}; missing {some(keys.missing)}"
         else:
-            words = f"{until}: its mapper cannot read the target key {self._target_key!r} back, so nothing is enough"
+            words = f"waiting: its mapper cannot read the target key {self._target_key!r} back, so nothing is enough"
         row = self._new(leaf, "waiting", words, self._waiting_since, None, queued)
         return replace(row, received=keys.received, missing=keys.missing)
 
@@ -370,18 +369,17 @@ class _Leaves:
         if kind == "name" and value not in self._names.owners:
             words = f"no asset is named {value!r}: as long as that is so, it is never satisfied"
             return self._new(leaf, "never", words, None)
-        until = f"waiting{since(self._waiting_since)}"
         if kind == "alias":
             linked = sorted(map(self._names.name_of, self._names.links.get(value, ())))
             words = (
-                f"{until} for an update of an asset linked to this alias ({some(linked)})"
+                f"waiting for an update of an asset linked to this alias ({some(linked)})"
                 if linked
-                else f"{until} for a first update through this alias: no asset is linked to it yet"
+                else "waiting for a first update through this alias: no asset is linked to it yet"
             )
         elif kind == "name":
-            words = f"{until} for an update of {self._names.name_of(self._names.owners[value])}"
+            words = f"waiting for an update of {self._names.name_of(self._names.owners[value])}"
         else:
-            words = f"{until} for an update"
+            words = "waiting for an update"
         return self._new(leaf, "waiting", words, self._waiting_since)
 
     def _new(

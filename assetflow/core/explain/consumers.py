@@ -241,6 +241,9 @@ def _waits(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], waiting_since: 
     name = facts.consumer.name
     if facts.consumer.schedule.is_partitioned and facts.partition_count:
         return f"{name} waits: {count(facts.partition_count, 'partition')} begun, none complete."
+    if facts.last is not None and not facts.queue_size:
+        last = at(facts.last.decision.made)
+        return f"{name} has consumed all updates, last at {last}. It runs again on updates of {_needed(rows)}."
     return f"{name} has been waiting{since(waiting_since)}; it still needs {_needed(rows)}."
 
 

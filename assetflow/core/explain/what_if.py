@@ -58,7 +58,7 @@ class WhatIf:
     waits: tuple[StillWaiting, ...] = ()
     """The queues that would have the updates, and still wait."""
     refused: tuple[str, ...] = ()
-    """A sentence for each consumer that would refuse an update."""
+    """A sentence for each reason for which consumers would refuse an update."""
     known: bool = False
     """The updates are recorded already: nothing would change."""
 
@@ -180,15 +180,18 @@ def why_it_waits(state: State, consumer: Consumer, key: str | None, now: datetim
 
 
 def _refused(state: State, events: Sequence[AssetEvent]) -> Iterable[str]:
-    """Yield a sentence for each consumer that refuses one of the updates, once."""
+    """Yield a sentence for each reason for which consumers refuse one of the updates, with the first of them."""
     by_place = {event.sequence: event for event in events}
-    said: dict[str, None] = {}
+    said: dict[str, list[str]] = {}
     for receipt in state.changes.all_receipts():
         event = by_place.get(receipt.event)
         if event is not None and receipt.status in REFUSED and receipt.consumer is not None:
-            names = {receipt.consumer: _name(state, receipt.consumer)}
-            said |= dict.fromkeys(each.words for each in explain_event(event, [receipt], names, []).receipts)
-    return said
+            name = _name(state, receipt.consumer)
+            for told in explain_event(event, [receipt], {receipt.consumer: name}, []).receipts:
+                alike = said.setdefault(told.words.replace(name, "{}"), [])
+                alike += [] if name in alike else [name]
+    for words, (first, *others) in said.items():
+        yield words.replace("{}", first) + (f"; so with {count(len(others), 'more flow')}" if others else "")
 
 
 def _name(state: State, number: int) -> str:
