@@ -24,6 +24,7 @@ from assetflow.errors import Conflict, InvalidCall, UnknownAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations.installation import Installation, OpenPrefect
+from assetflow.operations.parameters import check_names, parameters_of
 from assetflow.prefect_io.flow_runs import retry_runs
 from assetflow.prefect_io.rest import SECONDS_TO_ANSWER, patiently
 
@@ -178,9 +179,13 @@ async def start_run(prefect: OpenPrefect, deployment: UUID, wanted: RunWanted) -
 
     Raises:
         PrefectUnreachable, PrefectRefused: no run was started.
+        InvalidCall: the flow has no such parameter; `where` is `parameters`.
+        Conflict: Prefect has deleted the deployment.
         InvalidEvent: the key or the parameters cannot be kept; `where` is `partition_key` or `parameters`.
     """
     path, body = run_request(deployment, wanted)
+    if wanted.parameters:
+        check_names(await parameters_of(prefect, deployment), wanted.parameters)
     async with prefect() as api:
         ask = partial(api.post, path, body)
         # A user is waiting: if Prefect does not answer at all, one time limit is enough.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, cast
@@ -21,6 +21,7 @@ from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter
 from assetflow.operations.lookup import find_uri, hide, near_assets, unhide
+from assetflow.operations.parameters import Parameter, parameters_of, read_typed
 from assetflow.operations.planning import late_soon
 from assetflow.operations.recording import update_asset
 from assetflow.operations.runs_by_hand import RunWanted, maker_of, start_run
@@ -72,6 +73,7 @@ def asset_page(
     form: str = "",
     event_form: Form | None = None,
     run_form: Form | None = None,
+    parameters: Sequence[Parameter] = (),
     refused: str = "",
 ) -> Response:
     """Show an asset.
@@ -79,6 +81,7 @@ def asset_page(
     Parameters:
         form: the dialog that is open.
         event_form, run_form: what was typed into them, with what is wrong with it.
+        parameters: those of the flow to run, if they are known; without them, the dialog asks for them.
         refused: why nothing was changed.
     """
     reader = backend.ledger.reader
@@ -128,10 +131,14 @@ def asset_page(
         open=form,
         event_form=event_form or Form(),
         run_form=run_form or Form(),
+        parameters=parameters,
     )
 
 
 router = APIRouter()
+
+# The fields of a form that are parameters of the flow begin so.
+TYPED = "parameter:"
 
 Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
@@ -215,6 +222,23 @@ def preview_run(
     return show_preview(request, pages, preview, "When it has completed", "No consumer waits for what it makes.")
 
 
+@router.get("/asset/materialize/parameters")
+async def show_parameters(
+    request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset, producer: str = ""
+) -> Response:
+    """Show the fields for the parameters of the flow that makes the asset, as a part of the dialog."""
+    found = await run_in_threadpool(find, backend.ledger.reader, asset)
+    try:
+        _, deployment = maker_of(found.uri, found.users.producers, producer or min(found.users.producers, default=""))
+        known = await parameters_of(backend.prefect, deployment)
+    except AssetflowError:
+        # What the dialog has already, one field for all of them, is enough to start a run.
+        return Response(status_code=204)
+    return await run_in_threadpool(
+        pages.show, request, "parameters.html", fragment="fields", parameters=known, run_form=Form()
+    )
+
+
 @router.get("/asset/materialize")
 def ask_to_materialize(request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset) -> Response:
     """Show the asset with the form that runs a flow."""
@@ -225,14 +249,20 @@ def ask_to_materialize(request: Request, pages: ThePages, backend: TheBackend, a
 async def materialize(request: Request, pages: ThePages, backend: TheBackend, form: TheForm) -> Response:
     """Run a flow that makes the asset, and show the run."""
     found = await run_in_threadpool(find, backend.ledger.reader, form.text("asset"))
+    typed = {name[len(TYPED) :]: text for name, text in form.fields.items() if name.startswith(TYPED)}
+    known: Sequence[Parameter] = ()
     try:
         _, deployment = maker_of(found.uri, found.users.producers, form.text("producer"))
-        parameters = _object(form.text("parameters"), "parameters")
+        known = await parameters_of(backend.prefect, deployment) if typed else ()
+        parameters = read_typed(known, typed) if typed else _object(form.text("parameters"), "parameters")
         wanted = RunWanted(parameters, form.text("partition_key") or None, once=form.key())
         run = await start_run(backend.prefect, deployment, wanted)
     except AssetflowError as error:
-        refused = form.refused(**_field_errors(error))
-        return await run_in_threadpool(asset_page, request, pages, backend, found, status=422, run_form=refused)
+        named = {f"{TYPED}{error.where}": in_words(error)} if error.where in typed else _field_errors(error)
+        refused = form.refused(**named)
+        return await run_in_threadpool(
+            asset_page, request, pages, backend, found, status=422, run_form=refused, parameters=known
+        )
     return RedirectResponse(url("/asset", asset=found.uri, started=run["id"]), 303)
 
 

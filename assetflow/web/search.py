@@ -1,4 +1,4 @@
-"""Search over assets, consumers, runs, decisions, events, partition keys and pages. The palette (Ctrl+K) shows the same."""
+"""Search over assets, consumers, runs, decisions, events, keys and pages. The palette (Ctrl+K) shows the same."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ def _hits(reader: Reader, wanted: str) -> Iterator[Hit]:
     assets, total = reader.assets.page(AssetFilter(search=wanted, hidden=False), (("name", False),), limit=MOST)
     yield from map(_asset, assets)
     if total > MOST:
-        yield Hit(
-            "page", f"all {total:,} assets", url("/assets", search=wanted), "with this in their name, URI or group"
-        )
+        yield Hit("page", f"all {total:,} assets", url("/assets", search=wanted), "that are called so")
     consumers, _ = reader.consumers.listed(ConsumerFilter(search=wanted), limit=MOST)
     for record in consumers:
         name = record.consumer.name
@@ -109,10 +107,9 @@ def _with_words(reader: Reader, words: Sequence[str]) -> Iterator[Hit]:
         return
     first, *others, last = words
     assets, _ = reader.assets.page(AssetFilter(search=first, hidden=False), (("name", False),), limit=LOOKED_AT)
-    found = [
-        each for each in assets if all(word.lower() in f"{each.name} {each.record.uri}".lower() for word in others)
-    ]
-    yield from [_asset(each) for each in found if last.lower() in f"{each.name} {each.record.uri}".lower()][:MOST]
+    texts = {each.record.uri: f"{each.name} {each.record.uri}".lower() for each in assets}
+    found = [each for each in assets if all(word.lower() in texts[each.record.uri] for word in others)]
+    yield from [_asset(each) for each in found if last.lower() in texts[each.record.uri]][:MOST]
     uris = set(reader.partitions.having(last, limit=LOOKED_AT))
     for each in [each for each in found if each.record.uri in uris][:MOST]:
         yield Hit("partition", each.name, url("/asset", asset=each.record.uri, key=last), last)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID, uuid4
@@ -456,6 +457,14 @@ class FakePrefect:
 
     async def __aexit__(self, *_: object) -> None: ...
 
+    async def get(self, _: str) -> dict[str, Any]:
+        properties = {
+            "day": {"type": "string", "position": 0},
+            "full": {"type": "boolean", "position": 1, "default": False, "description": "Load everything"},
+            "triggering_asset_events": {"position": 2},
+        }
+        return {"parameter_openapi_schema": {"properties": properties}, "parameters": {"day": "today"}}
+
     async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self.asked.append((path, body))
         return {"id": str(UUID(int=7))}
@@ -475,6 +484,34 @@ def test_materialize_runs_the_deployment_that_makes_it(make_site: MakeSite, ledg
     assert body["parameters"] == {"full": True}
     assert answer.headers["location"].endswith(f"started={UUID(int=7)}")
     assert "Look at it in Prefect" in site.page(answer.headers["location"]).text
+
+
+def test_the_parameters_of_the_flow_become_fields_of_the_form(make_site: MakeSite, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
+    prefect = FakePrefect()
+    site = make_site(prefect=lambda: prefect)
+    part = read(site.get(f"/asset/materialize/parameters?asset={ORDERS.uri}", headers={"hx-request": "true"}).text)
+    assert [each["name"] for each in part.named("input")] == ["parameter:day", "parameter:full"]
+    assert 'day Default: "today". full Load everything. Default: false.' in part.text
+    send = partial(site.submit, "/asset/materialize", ASSET, "/asset/materialize")
+    refused = send(**{"parameter:day": "monday", "parameter:full": "maybe"})
+    assert "'maybe' is not true or false. Write true or false." in read(refused.text).text
+    assert 'value="monday"' in refused.text
+    assert send(**{"parameter:day": "monday", "parameter:full": ""}).status_code == 303
+    assert [body["parameters"] for _, body in prefect.asked] == [{"day": "monday"}]
+
+
+def test_a_parameter_that_the_flow_does_not_have_starts_nothing(make_site: MakeSite, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 0)
+    deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
+    prefect = FakePrefect()
+    answer = make_site(prefect=lambda: prefect).submit(
+        "/asset/materialize", ASSET, "/asset/materialize", parameters='{"nope": 1}'
+    )
+    assert answer.status_code == 422
+    assert "The flow has no parameter 'nope'. It takes day and full." in read(answer.text).text
+    assert prefect.asked == []
 
 
 def test_of_several_flows_one_is_chosen(make_site: MakeSite, ledger: Ledger) -> None:

@@ -164,7 +164,7 @@ def test_what_needs_prefect_is_not_offered_while_it_is_away(make_site: MakeSite,
     update(ledger, ORDERS, 1)
     away: dict[str, str] = {"launching": "Prefect does not answer"}
     site = make_site(troubles=lambda: away)
-    forms = ("/consumers/report/nightly/switch", "/consumers/switch?paused=yes", "run-now", "materialize")
+    forms = ("/consumers/report/nightly/switch", "/consumers/switch", "run-now", "materialize")
 
     def offered() -> set[str]:
         page = site.page(path)
