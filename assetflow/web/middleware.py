@@ -78,6 +78,9 @@ class PageMiddleware:
         if status == 422 and str(problem.get("where", "")).startswith("path."):
             # An address that no page can have was mistyped, or cut when it was copied.
             status, problem = 404, {"status": 404, "detail": f"There is no page {request.url.path}"}
+        elif str(problem.get("where", "")).startswith("query."):
+            words = str(problem["detail"]).replace("query.", "in the address of this page, ", 1)
+            problem = {**problem, "detail": words, "fix": "Mend the address, or begin at one of the pages at the side"}
         return self._pages.bare(request, "problem.html", status=status, problem=problem)
 
 

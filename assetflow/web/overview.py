@@ -103,11 +103,16 @@ def late_runs(found: Sequence[LateRun]) -> Lines:
     return Lines(shown, len(found), "/activity?show=late")
 
 
-def others(reader: Reader, now: datetime) -> list[Lines]:
-    """Return what is late, and which consumers are paused or held."""
+def others(reader: Reader, now: datetime, *, has_updates: bool) -> list[Lines]:
+    """Return what is late, and which consumers are paused or held.
+
+    Parameters:
+        has_updates: some update was recorded; before the first one, everything is missing, which is no alarm.
+    """
     stopped, total = reader.consumers.listed(ConsumerFilter(active=False), "queued", limit=NEEDS)
     paused = Lines(tuple(map(_stopped, reader.consumers.overviews(stopped))), total, "/consumers?show=inactive")
-    return [each for each in (*_late_assets(reader, now), paused) if each.total]
+    late = _late_assets(reader, now) if has_updates else ()
+    return [each for each in (*late, paused) if each.total]
 
 
 def _late_assets(reader: Reader, now: datetime) -> Iterator[Lines]:
@@ -173,7 +178,7 @@ def show_overview(request: Request, pages: ThePages, backend: TheBackend, whole:
     reader, now = backend.ledger.reader, backend.now()
     late: LateRuns = request.app.state.late_runs
     status = reader.status()
-    needed, rest = backend.needs(), others(reader, now)
+    needed, rest = backend.needs(), others(reader, now, has_updates=bool(status.last_event))
     waiting, all_waiting = reader.waiting.longest(now, limit=WAITING)
     entries = happened([*updates_happened(reader, None, None), *decisions_happened(reader, None, None)])[:HAPPENED]
     decisions = [each.decision for each in entries if each.decision is not None]
@@ -182,6 +187,7 @@ def show_overview(request: Request, pages: ThePages, backend: TheBackend, whole:
         "overview.html",
         fragment="live_part",
         status_now=status,
+        maker="" if status.last_event else next(iter(reader.lineage.other_flows("", limit=1)), ""),
         needs=[*needs(needed, whole=whole), *rest],
         needed=len(needed) + sum(each.total for each in rest),
         here=WHOLE if whole else "/",

@@ -20,6 +20,7 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
 from tests.api.test_scale import statements
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
+from tests.ledger.write.test_declared import declare
 from tests.ledger.write.test_kept import Place, kept
 from tests.ledger.write.test_lazy import lazy
 from tests.web.conftest import MakeSite, Site
@@ -234,3 +235,23 @@ def test_the_number_of_statements_does_not_grow(site: Site, ledger: Ledger) -> N
             assert site.get("/").status_code == 200
         counts.append(len([each for each in asked if each.startswith("SELECT")]))
     assert counts[0] == counts[1] <= 49
+
+
+def test_before_the_first_update_it_shows_three_steps_and_no_alarm(site: Site, ledger: Ledger) -> None:
+    declare(ledger, ORDERS)
+    deploy(ledger, "report/shop", ORDERS)
+    page = site.page("/")
+    assert "The first update Run a flow that makes an asset: prefect deployment run 'ingest/hourly' Copy" in page.text
+    assert "report/shop" not in page.text.partition("Needs you")[2].partition("Waiting longest")[0]
+    update(ledger, ORDERS, 1)
+    assert "The first update" not in site.page("/").text
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [("/consumers?offset=-3", "offset is less than 0"), ("/runs?before=x", "before is not a whole number")],
+)
+def test_an_address_that_is_wrong_is_told_in_the_words_of_pages(site: Site, address: str, words: str) -> None:
+    answer = site.get(address)
+    assert answer.status_code == 422
+    assert f"In the address of this page, {words}. Mend the address" in read(answer.text).text

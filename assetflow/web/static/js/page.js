@@ -223,6 +223,12 @@
     sent = new WeakSet();
   });
 
+  document.addEventListener("click", async ({ target }) => {
+    if (!target.dataset.copies) return;
+    await navigator.clipboard.writeText(document.getElementById(target.dataset.copies).textContent);
+    target.textContent = "Copied";
+  });
+
   const toast = document.getElementById("toast");
   const fail = (text) => {
     toast.textContent = text;
