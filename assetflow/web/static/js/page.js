@@ -211,6 +211,9 @@
   ["switched", "removed", "started", "retried", "replayed", "asked"].forEach((name) => here.searchParams.delete(name));
   history.replaceState(history.state, "", here);
 
+  // On a narrow screen the navigation is one line: where we are is in sight.
+  document.querySelector(".side nav [aria-current]")?.scrollIntoView({ inline: "center", block: "nearest" });
+
   // A form is sent once, also if the part of the page around it changes meanwhile.
   let sent = new WeakSet();
   document.addEventListener("submit", (event) => {
