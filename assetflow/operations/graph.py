@@ -17,12 +17,16 @@ from assetflow.core.graph.lineage import Box, EdgeKind, Node, NodeKind, Way, aro
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.conditions import ConditionTree
 from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.states import Sign, sign_of
 from assetflow.core.values.words import IdStart, count
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.graph import NodeFacts
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.read.tracing import other_run
 from assetflow.operations.lookup import find_decision, find_event, find_uri
+
+# The signs of the states that are not well, the worst first.
+UNWELL: tuple[Sign, ...] = ("bad", "missing", "stale", "wait", "busy", "pause")
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Wanted:
         opened: the ids of boxes that are not folded, and of nodes of which the next level is shown, too.
         hubs: whether the many ends of a hub are folded.
         most: around a focus, fewer levels are shown if there are more boxes.
+        only_unwell: of the whole graph, only what is not well: what failed, is missing, stale, late, waiting, running
+            or paused.
     """
 
     focus: Node | None = None
@@ -45,6 +51,7 @@ class Wanted:
     opened: tuple[str, ...] = ()
     hubs: bool = True
     most: int = MOST
+    only_unwell: bool = False
 
 
 @shape
@@ -68,9 +75,9 @@ class Placed:
     """The URI, alias, name, flow or group."""
     name: str
     state: str
-    """Of an asset `late`, or `fresh`, `outdated`, `stale` or `missing` if it is compared with what it is made from,
-    else `updated` or `never updated`. Of a flow `paused`, `held`, `never run`, `not scheduled`, or the state of its
-    last run. Of several nodes their number in words."""
+    """Of an asset `fail` or `warn` under its freshness policy, or `fresh`, `outdated`, `stale` or `missing` if it is
+    compared with what it is made from, else `updated` or `never updated`. Of a flow `paused`, `held`, `never run`,
+    `not scheduled`, or the state of its last run. Of several nodes their number in words."""
     at: datetime | None
     """When an asset was updated, or the last run of a flow ended or was decided."""
     group: str | None
@@ -155,6 +162,12 @@ class Graph:
 def graph_of(reader: Reader, wanted: Wanted) -> Graph:
     """Return a picture of the graph."""
     focus = wanted.focus
+    if focus is None and wanted.only_unwell:
+        whole = reader.graph.whole()
+        facts = _facts(reader, whole.nodes)
+        return _placed(
+            reader, whole.draw_only([node for node in facts if sign_of(facts[node].state) in UNWELL]), wanted
+        )
     if focus is None:
         return _placed(reader, reader.graph.whole().draw(wanted.fold, wanted.opened, wanted.hubs), wanted)
     groups = reader.graph.groups()

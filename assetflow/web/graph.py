@@ -15,7 +15,7 @@ from assetflow.core.graph.lineage import Way
 from assetflow.core.values.states import Sign, sign_of
 from assetflow.core.values.words import count
 from assetflow.errors import UnknownAsset
-from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
+from assetflow.operations.graph import UNWELL, Graph, Placed, Wanted, graph_of
 from assetflow.operations.lookup import find_node, near_assets
 from assetflow.web.pages import ThePages, address, url
 
@@ -44,11 +44,12 @@ class GraphPlace:
     fold: bool | None = None
     opened: tuple[str, ...] = ()
     all: bool = False
+    unwell: bool = False
 
     @property
     def address(self) -> str:
         fold = None if self.fold is None else str(self.fold).lower()
-        levels = {"up": self.up, "down": self.down} if self.focus else {}
+        levels = {"up": self.up, "down": self.down} if self.focus else {"unwell": "true" if self.unwell else ""}
         return url("/graph", focus=self.focus, **levels, fold=fold, opened=self.opened, all="true" if self.all else "")
 
     def around(self, node: str) -> str:
@@ -90,19 +91,20 @@ def show_graph(
     fold: bool | None = None,
     opened: Annotated[list[Text], Query()] = [],  # noqa: B006
     all: bool = False,  # noqa: A002
+    unwell: bool = False,
 ) -> Response:
     """Show the graph as a picture, and as a list for those who do not see it."""
     name = focus.strip()
     if name.strip("+") != name:
         # `+orders++`: a level up and two down.
         up, down = len(name) - len(name.lstrip("+")), len(name) - len(name.rstrip("+"))
-    place = GraphPlace(name.strip("+"), up, down, fold, tuple(opened), all)
+    place = GraphPlace(name.strip("+"), up, down, fold, tuple(opened), all, unwell)
     try:
         node = find_node(reader, place.focus) if place.focus else None
     except UnknownAsset:
         near = near_assets(reader, place.focus)
         return pages.show(request, "graph.html", status=404, graph=None, middle=None, place=place, near=near)
-    graph = graph_of(reader, Wanted(node, up, down, fold, place.opened, most=LEGIBLE))
+    graph = graph_of(reader, Wanted(node, up, down, fold, place.opened, most=LEGIBLE, only_unwell=unwell))
     return pages.show(
         request,
         "graph.html",
@@ -158,13 +160,9 @@ def compact(graph: Graph) -> dict[str, object]:
     }
 
 
-# The states of a group that are worth a word, the worst first.
-_NOTABLE: tuple[Sign, ...] = ("bad", "missing", "stale", "wait", "busy", "pause")
-
-
 def _notable(states: Mapping[str, int]) -> list[str]:
-    found = (state for state in states if sign_of(state) in _NOTABLE)
-    return sorted(found, key=lambda state: (_NOTABLE.index(sign_of(state)), state))
+    found = (state for state in states if sign_of(state) in UNWELL)
+    return sorted(found, key=lambda state: (UNWELL.index(sign_of(state)), state))
 
 
 def _summary(states: Mapping[str, int]) -> str:

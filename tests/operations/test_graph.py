@@ -48,6 +48,17 @@ def test_flows_three_levels_down_with_names_states_and_ages(site: Site) -> None:
     assert [node["more"] for node in graph["nodes"] if node["name"] == "wall/shop"] == [False]
 
 
+@pytest.mark.usefixtures("chain")
+def test_only_what_is_not_well_is_shown_with_the_lines_between(site: Site, ledger: Ledger) -> None:
+    deploy(ledger, "paused/shop", REPORT)
+    ledger.writer.consumers.switch(2, paused=True, now=NOON)
+    page = site.page("/graph?unwell=true")
+    assert "Assets and flows that are not well." in page.text
+    listed = [each["data-node"] for each in page.named("li") if "data-node" in each]
+    assert listed == ["flow:report/shop"]
+    assert 'name="unwell" value="true" checked' in site.get("/graph?unwell=true").text
+
+
 def test_what_a_condition_needs_stands_where_its_lines_enter(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "both/shop", ORDERS & REPORT)
     deploy(ledger, "either/shop", AssetAny(ORDERS & REPORT, BOARD))

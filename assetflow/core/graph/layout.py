@@ -196,6 +196,15 @@ class WholeGraph:
         self._groups = groups
         self.draw = lru_cache(maxsize=REMEMBERED)(self._draw)
 
+    @cached_property
+    def nodes(self) -> frozenset[Node]:
+        return frozenset(chain.from_iterable(edge[:2] for edge in self._edges))
+
+    def draw_only(self, nodes: Collection[Node]) -> Drawing:
+        """Return a drawing of some nodes alone, with the lines between them and all groups open."""
+        edges = [edge for edge in self._edges if edge.source in nodes and edge.target in nodes]
+        return draw(whole(edges, nodes, MOST), self._groups, fold=False)
+
     def below(self, flow: str) -> Sequence[str]:
         """Return the flows that runs of a flow, `flow/deployment`, may start, however many steps further down."""
         onward = self._onward

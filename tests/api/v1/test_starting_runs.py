@@ -29,6 +29,9 @@ class Prefect:
 
     async def __aexit__(self, *_: object) -> None: ...
 
+    async def get(self, _: str) -> dict[str, Any]:
+        return {"parameter_openapi_schema": {"properties": {"full": {"type": "boolean"}}}}
+
     async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         self.asked.append((path, body))
         return {"id": RUN_ID, "name": body.get("name", "calm-fox")}
