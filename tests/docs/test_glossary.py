@@ -16,7 +16,7 @@ OWNERS = {"Airflow", "Prefect", "Spark", "–"}
 
 
 def test_the_words_are_in_order_and_stand_there_once() -> None:
-    rows = re.findall(r"^\| ", GLOSSARY.read_text(encoding="utf-8"), re.M)
+    rows = re.findall(r"^\| ", GLOSSARY.read_text(encoding="utf-8").partition("## States")[0], re.M)
     assert len(WORDS) == len(rows) - 2 > 40
     assert sorted(set(WORDS), key=str.lower) == WORDS
 
