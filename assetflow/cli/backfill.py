@@ -171,7 +171,7 @@ def _wanted(
     check_partitioned(record)
     if keys and (start is not None or end is not None):
         raise InvalidCall("--keys and a range cannot be given together", fix="Give one of them")
-    return named_keys(keys) if keys else keys_between(reader, record, *read_range(start, end))
+    return named_keys(record.consumer.schedule, keys) if keys else keys_between(reader, record, *read_range(start, end))
 
 
 def _quiet(_decision: Decision) -> None: ...

@@ -10,10 +10,11 @@ from time import sleep
 from assetflow.core.freshness.records import Backfill
 from assetflow.core.json_data import fit_text
 from assetflow.core.partitions import check_key
-from assetflow.core.rules.timers import target_keys_between
+from assetflow.core.rules.timers import check_target_keys, target_keys_between
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Decision
+from assetflow.core.values.schedules import Schedule
 from assetflow.crash_points import reach
 from assetflow.errors import InvalidCall, UnknownBackfill
 from assetflow.ledger.lease import Evaluators
@@ -27,13 +28,16 @@ from assetflow.operations.lookup import find_uri
 POLL_SECONDS = 0.3
 
 
-def named_keys(keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the keys that the user named, each once.
+def named_keys(schedule: Schedule, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys that the user named for a flow, each once.
 
     Raises:
         InvalidEvent: one of them cannot be a key. Contract 2.5.
+        InvalidCall: one of them is no key of this flow; `where` is `keys`.
     """
-    return tuple(dict.fromkeys(check_key(key) for key in keys))
+    named = tuple(dict.fromkeys(check_key(key) for key in keys))
+    check_target_keys(schedule, named)
+    return named
 
 
 def keys_between(reader: Reader, record: ConsumerRecord, start: datetime, end: datetime) -> tuple[str, ...]:
@@ -241,12 +245,13 @@ def find_backfill(reader: Reader, number: int) -> BackfillRecord:
 def _keys(reader: Reader, wanted: BackfillWanted) -> Sequence[str] | None:
     if wanted.keys and wanted.range is not None:
         raise InvalidCall("keys and a range cannot be given together", fix="Give one of them")
-    if wanted.keys:
-        return named_keys(wanted.keys)
     made = reader.backfills.maker(wanted.uri)
     if made is None:
+        # Its plan refuses it.
         return None
     maker, known = made
+    if wanted.keys:
+        return named_keys(maker.schedule, wanted.keys)
     # Where nothing is compared, only the updates tell which keys there are.
     known = known or reader.partitions.keys(wanted.uri)
     if wanted.range is not None:

@@ -13,7 +13,7 @@ from uuid import uuid5
 
 import pytest
 
-from assetflow.core.partitions import IdentityMapper
+from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.crash_points import BackfillPoint
 from assetflow.ledger import Ledger
 from tests.cli.conftest import API_URL, Call
@@ -98,6 +98,16 @@ def test_keys_and_ranges(ledger: Ledger, call: Call) -> None:
     given = call("backfill", CORE.uri, "--keys", "2026-11-09", "--dry-run", "--json").json["waves"]
     assert given == [{"core/shop": ["2026-11-09"]}]
     assert len(call("backfill", CORE.uri, "--dry-run", "--json").json["waves"][0]["core/shop"]) == 3
+
+
+def test_a_key_that_the_mapper_never_writes_is_refused(ledger: Ledger, call: Call) -> None:
+    place = Place(ledger, datetime.now(UTC))
+    mapper = StartOfDayMapper(input_format="%Y-%m-%d", output_format="%Y-%m-%d")
+    place.deploy("core/shop", kept([RAW], [CORE], mapper=mapper))
+    assert call("backfill", CORE.uri, "--keys", "2026-11-09", "--dry-run").code == 0
+    refused = call("backfill", CORE.uri, "--keys", "zzz", "--dry-run")
+    assert refused.code != 0
+    assert "'zzz' is no key of this flow" in refused.err
 
 
 @pytest.mark.parametrize(

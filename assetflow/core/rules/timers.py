@@ -20,7 +20,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Leaf, Token
 from assetflow.core.values.consumers import Consumer, Decision, backfill_id
 from assetflow.core.values.schedules import Partitioning, Schedule
-from assetflow.errors import InvalidCall
+from assetflow.errors import InvalidCall, MappingError
 
 _NAMESPACE = UUID("b7d2f0c4-52a1-5c1e-8c57-0d4f6a1e9b30")
 _INSTANT = timedelta(microseconds=1)
@@ -190,6 +190,22 @@ def target_keys_between(
             fix="Name the keys: --keys 2026-11-20 2026-11-21",
         )
     return tuple(series.between(start, end))
+
+
+def check_target_keys(schedule: Schedule, keys: Iterable[str]) -> None:
+    """Refuse keys that no mapper of the schedule writes, where its keys are times. Contract 8.18.
+
+    Raises:
+        InvalidCall: a key is no time of the schedule's format; `where` is `keys`.
+    """
+    for series in filter(None, map(series_of_mapper, mappers_of(schedule))):
+        for key in keys if series.writer.sample_targets() else ():
+            try:
+                series.writer.read_target(key)
+            except MappingError as error:
+                raise InvalidCall(
+                    f"{key!r} is no key of this flow", where="keys", rule="8.18", fix=error.fix
+                ) from error
 
 
 def backfill_decisions(consumer: Consumer, attempts: Mapping[str, int], now: datetime) -> Sequence[Decision]:
