@@ -232,10 +232,15 @@ def next_decisions(wanted: Iterable[Decision], made: Collection[UUID], free: int
 
 
 def mappers_of(schedule: Schedule) -> Sequence[PartitionMapper]:
-    """Return the mappers of the leaves of a schedule, each once; none for a schedule without partitions."""
+    """Return the mappers of the leaves of a schedule, each once; none for a schedule without partitions.
+
+    An Eager or Lazy schedule has no leaves: each of its mappers may be that of an input.
+    """
     parts = schedule.partitioning
-    if parts is None or schedule.condition is None:
+    if parts is None:
         return ()
+    if schedule.condition is None:
+        return tuple(dict.fromkeys((parts.default, *(mapper for _, mapper in parts.mappers))))
     return tuple(dict.fromkeys(mapper_of_leaf(parts, leaf) for leaf in schedule.condition.leaves))
 
 
