@@ -161,7 +161,9 @@ def shared_spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSess
 
     with pytest.MonkeyPatch.context() as environment:
         environment.setenv("ASSETFLOW_HOME", str(tmp_path_factory.mktemp("spark-home")))
-        session = get_session(SparkProfile(master="local[2]"))
+        # Another of Hadoop's file systems than `file:`, with the same files.
+        mount = {"spark.hadoop.fs.viewfs.mounttable.here.link./all": "file:///"}
+        session = get_session(SparkProfile(master="local[2]", conf=mount))
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -397,10 +397,10 @@ def _token(outlet: object) -> Token:
 
 
 def _checked(checks: Sequence[object], uri: str) -> tuple[Check, ...]:
-    from assetflow.spark.writes import asset_path
+    from assetflow.spark.writes import place_beside
 
     names: set[str] = set()
-    is_staged = asset_path(Asset(uri)) is not None
+    is_staged = place_beside(Asset(uri)) is not None
     for each in checks:
         if not isinstance(each, Check):
             message, fix = not_a(each, "a check", "Decorate the function with @check")
@@ -409,7 +409,7 @@ def _checked(checks: Sequence[object], uri: str) -> tuple[Check, ...]:
             raise InvalidCheck(f"two checks are named {each.name}", where=uri, fix="Rename one, or make them one")
         if each.severity == "error" and not is_staged:
             raise InvalidCheck(
-                f"{each.name} cannot hold data back: only data on local and mounted paths is staged",
+                f"{each.name} cannot hold data back: there is no folder beside it in which Spark can stage data",
                 where=uri,
                 fix='Write severity="warn": then it is made after the write',
                 rule="12.4",

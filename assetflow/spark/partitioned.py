@@ -211,8 +211,23 @@ def folders_by_key(folder: Path) -> dict[str, Path]:
     """
     names = sorted(each.name for each in folder.iterdir() if each.name.startswith(f"{KEY_COLUMN}="))
     if f"{KEY_COLUMN}={NO_VALUE}" in names:
-        raise PublishFailed("some rows have no partition key", fix="Fill the column with keys, or drop these rows")
+        raise _rows_without_key()
     return {check_key(key_of(name)): folder / name for name in names}
+
+
+def count_by_key(data: DataFrame) -> dict[str, int]:
+    """Return the number of rows of each key in a DataFrame with the column `key`.
+
+    Raises as `folders_by_key`.
+    """
+    rows: dict[str | None, int] = {row[0]: row[1] for row in data.groupBy(KEY_COLUMN).count().collect()}
+    if None in rows:
+        raise _rows_without_key()
+    return {check_key(key): rows[key] for key in sorted(filter(None, rows))}
+
+
+def _rows_without_key() -> PublishFailed:
+    return PublishFailed("some rows have no partition key", fix="Fill the column with keys, or drop these rows")
 
 
 def rows_by_key(

@@ -21,15 +21,16 @@ from assetflow.authoring.recording import TaskRecording, current_recording, is_o
 from assetflow.authoring.triggering import partition_key as key_of_run
 from assetflow.core.partitions import check_key
 from assetflow.core.values.assets import Asset, check_data_version
-from assetflow.errors import InvalidCheck, PublishFailed
+from assetflow.errors import PublishFailed
 from assetflow.spark.data_files import AttemptId, current_attempt, data_files
-from assetflow.spark.gate import check_staged
+from assetflow.spark.gate import check_aside, check_staged
 from assetflow.spark.layout import DatasetLayout
-from assetflow.spark.partitioned import PartitionedLayout, check_columns, refuse_partitions
+from assetflow.spark.parquet_staging import staged_as_parquet
+from assetflow.spark.partitioned import PartitionedLayout, check_columns, count_by_key, refuse_partitions, with_key
 from assetflow.spark.session import get_session
 from assetflow.spark.staging import stage, write_directly
 from assetflow.spark.swapping import add_schema, commit, commit_partitions
-from assetflow.spark.writes import Mode, Published, Write, asset_path, clear_errors
+from assetflow.spark.writes import Metrics, Mode, Published, Write, asset_path, clear_errors, place_beside
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -99,7 +100,6 @@ def publish(
             publishes.
         OutletError: the running task has outlets, and the asset is not one of them.
         CheckFailed: the data did not pass a check of the task; nothing of it is visible, and the old data is whole.
-        InvalidCheck: a check has the severity "error", and the data is not staged (contract 12.4).
     """
     columns = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by)
     write = Write(df, asset, mode, format, columns, options or {}, partition_key, partition_column, data_version)
@@ -224,13 +224,6 @@ def _check(write: Write) -> None:
             f"mode={write.mode!r} is not a mode of publishing", where=write.asset.uri, fix='Use "overwrite" or "append"'
         )
     path = asset_path(write.asset)
-    if not write.is_staged and any(each.severity == "error" for each in write.checks):
-        raise InvalidCheck(
-            f"data in the format {write.format} is not staged, so a check cannot hold it back",
-            where=write.asset.uri,
-            rule="12.4",
-            fix='Publish files, such as Parquet, or write severity="warn"',
-        )
     if write.data_version is not None:
         check_data_version(write.data_version, where=write.asset.uri)
     if path is None and not urlsplit(write.asset.uri).scheme:
@@ -253,6 +246,11 @@ def _written(write: Write, attempt: AttemptId) -> Generator[Callable[[], Publish
     """Write the data. The value is a function that makes the data visible and returns the result."""
     path = asset_path(write.asset)
     started = monotonic()
+    beside = place_beside(write.asset)
+    if write.holds_back and not write.is_staged and beside is not None:
+        with _staged_first(write, path, beside, attempt, started) as make_visible:
+            yield make_visible
+        return
     if path is None or not write.is_staged:
         yield write_directly(write, path, started)
         return
@@ -273,3 +271,23 @@ def _written(write: Write, attempt: AttemptId) -> Generator[Callable[[], Publish
             yield lambda: replace(commit_partitions(write, path, staging, attempt, started), checks=checks)
         else:
             yield lambda: replace(commit(write, path, layout, staging, attempt, rows, started), checks=checks)
+
+
+@contextmanager
+def _staged_first(
+    write: Write, path: Path | None, beside: str, attempt: AttemptId, started: float
+) -> Generator[Callable[[], Published]]:
+    """Stage and check the data for a place that Spark writes to directly. The value is as that of `_written`."""
+    with ExitStack() as stack:
+        with clear_errors(write):
+            staged = stack.enter_context(staged_as_parquet(write, beside, attempt))
+            column = write.partition_column
+            rows = {} if column is None else count_by_key(with_key(staged, None, column))
+            checks = check_aside(write, staged, rows, attempt)
+
+        def make_visible() -> Published:
+            done = write_directly(replace(write, df=staged, checks=()), path, started)()
+            keys: dict[str, Metrics] = {key: {"rows": number} for key, number in rows.items()}
+            return replace(done, partitions=keys or done.partitions, checks=checks)
+
+        yield make_visible

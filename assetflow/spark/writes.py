@@ -23,6 +23,7 @@ Mode = Literal["overwrite", "append"]
 Metrics = dict[str, int | float]
 # Formats whose datasets are plain directories of files; formats with a log of their own protect themselves.
 _FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
+_DATABASES = frozenset({"mysql", "postgres"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,11 @@ class Write:
         return asset_path(self.asset) is not None and self.format in _FILE_FORMATS
 
     @property
+    def holds_back(self) -> bool:
+        """True if a check can hold the data back."""
+        return any(each.severity == "error" for each in self.checks)
+
+    @property
     def is_keyed(self) -> bool:
         """True if it writes partitions instead of the whole dataset."""
         return self.partition_key is not None or self.partition_column is not None
@@ -91,6 +97,15 @@ def asset_path(asset: Asset) -> Path | None:
     if asset.uri.startswith("/") and not asset.uri.startswith("//"):
         return Path(asset.uri)
     return None
+
+
+def place_beside(asset: Asset) -> str | None:
+    """Return the beginning of the URIs of folders beside an asset, or `None` if nothing can be staged there."""
+    path, parts = asset_path(asset), urlsplit(asset.uri)
+    if path is not None:
+        return f"file:{path}.staging"
+    has_folders = parts.scheme and parts.scheme not in _DATABASES and parts.path.strip("/") and not parts.query
+    return f"{asset.uri}.staging" if has_folders else None
 
 
 @contextmanager
