@@ -8,8 +8,20 @@
 ...     return spark.range(3)
 """
 
-from assetflow.authoring.checks import Check, at_least, bounds, check, no_nulls, schema, unique, values
+from assetflow.authoring.checks import Check, at_least, bounds, check, no_nulls, pandera_schema, schema, unique, values
 from assetflow.core.values.events import CheckResult
 from assetflow.spark.publish import staged
 
-__all__ = ["Check", "CheckResult", "at_least", "bounds", "check", "no_nulls", "schema", "staged", "unique", "values"]
+__all__ = [
+    "Check",
+    "CheckResult",
+    "at_least",
+    "bounds",
+    "check",
+    "no_nulls",
+    "pandera_schema",
+    "schema",
+    "staged",
+    "unique",
+    "values",
+]

@@ -245,6 +245,33 @@ def schema(wanted: str | StructType, *, severity: Severity = "error") -> Check:
     return Check("schema", words, severity, function=differences)
 
 
+def pandera_schema(schema: Any, *, severity: Severity = "error") -> Check:
+    """Return the check that the data keeps a schema of `pandera.pyspark`.
+
+    >>> from assetflow.checks import pandera_schema
+    >>> import pandera.pyspark as pa
+    >>> from pyspark.sql.types import LongType
+    >>> pandera_schema(pa.DataFrameSchema({"id": pa.Column(LongType(), pa.Check.gt(0))}, name="orders")).name
+    'orders'
+
+    Parameters:
+        schema: a `DataFrameSchema` or a `DataFrameModel`.
+        severity: "error" holds the data back, "warn" only warns.
+
+    Raises:
+        InvalidCheck: `schema` is neither, or the severity is not one.
+    """
+    name = getattr(schema, "name", None) or getattr(schema, "__name__", None) or "pandera"
+    if not callable(getattr(schema, "validate", None)):
+        raise InvalidCheck(f"{schema!r} is not a schema of pandera", fix="Give a DataFrameSchema or a DataFrameModel")
+
+    def broken(df: DataFrame) -> list[str]:
+        kinds: dict[str, dict[str, list[dict[str, str]]]] = schema.validate(df).pandera.errors or {}
+        return [each["error"] for reasons in kinds.values() for errors in reasons.values() for each in errors]
+
+    return Check(str(name), f"the schema {name}", severity, function=broken)
+
+
 @overload
 def check(fn: Rule, /) -> Check: ...
 @overload

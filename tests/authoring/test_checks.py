@@ -14,14 +14,15 @@ import pytest
 from assetflow import Asset, AssetAlias, asset, task
 from assetflow.authoring import attempts
 from assetflow.authoring.recording import TaskRecording, current_recording
-from assetflow.checks import CheckResult, at_least, bounds, check, no_nulls, unique, values
+from assetflow.checks import CheckResult, at_least, bounds, check, no_nulls, pandera_schema, unique, values
 from assetflow.core.values.events import Recording
 from assetflow.errors import CheckFailed, InvalidCheck
 from assetflow.spark.data_files import AttemptId
 from assetflow.spark.gate import check_staged
 from assetflow.spark.writes import Write
 
-ORDERS, BUCKET = Asset("file:///lake/orders"), Asset("s3://lake/orders")
+ORDERS, BUCKET = Asset("file:///lake/orders"), Asset("s3://lake")
+TABLE, NAME = Asset("postgres://shop/orders"), Asset("orders")
 
 
 async def waits(_df: Any) -> bool:
@@ -52,6 +53,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "a function": (lambda: declared({ORDERS: [sane]}), "is not a check"),
     "the same name": (lambda: declared({ORDERS: [at_least(1), at_least(2)]}), "two checks are named at_least"),
     "no staging": (lambda: task(outlets=[BUCKET], checks={BUCKET: at_least(1)})(load), "cannot hold data back"),
+    "a database": (lambda: task(outlets=[TABLE], checks={TABLE: at_least(1)})(load), "cannot hold data back"),
+    "a name": (lambda: task(outlets=[NAME], checks={NAME: at_least(1)})(load), "cannot hold data back"),
     "no staging of an @asset": (lambda: asset(uri=BUCKET.uri, checks=at_least(1))(load), "cannot hold data back"),
     "no rows": (lambda: at_least(0), "not a number of rows"),
     "no column": (lambda: no_nulls(), "needs the names of columns"),
@@ -62,6 +65,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "no bound": (lambda: bounds("amount"), "there is no bound"),
     "another severity": (lambda: at_least(1, severity="fatal"), "is not a severity"),  # type: ignore[arg-type]
     "two arguments": (lambda: check(two), "a function of one argument"),  # type: ignore[call-overload]
+    "no schema of pandera": (lambda: pandera_schema({"id": int}), "is not a schema of pandera"),
     "async": (lambda: check(waits), "neither waits nor yields"),
 }
 

@@ -516,6 +516,12 @@ def test_the_warnings_of_an_event(piece: Piece) -> None:
     assert page.warnings_of(event) == ["at_least: found 2, wanted at least 3 rows"]
 
 
+@pytest.mark.spark
+def test_a_schema_of_pandera(piece: Piece, spark: SparkSession) -> None:  # noqa: ARG001
+    page = piece("docs/checks.md", 3, places=("file:///lake/",))
+    assert page.load_paid.fn().checks[None][0].passed
+
+
 # docs/python.md
 
 

@@ -8,13 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy
+import pandera.pyspark as pandera
 import pytest
+from pyspark.sql import types
 
 from assetflow.authoring.checks import DeclaredChecks
 from assetflow.authoring.recording import TaskRecording
-from assetflow.checks import Check, at_least, bounds, check, no_nulls, schema, unique, values
+from assetflow.checks import Check, at_least, bounds, check, no_nulls, pandera_schema, schema, unique, values
 from assetflow.core.values.assets import Asset
-from assetflow.errors import CheckFailed, InvalidCheck, PublishFailed
+from assetflow.errors import CheckFailed, PublishFailed
 from assetflow.spark.publish import publish, publish_together, staged
 from assetflow.spark.reading import read
 from assetflow.spark.writes import Write, asset_path
@@ -228,10 +230,78 @@ def test_rule_12_2_a_task_that_hides_the_failure_makes_no_update(spark: Any, ord
             recording.complete()
 
 
-def test_rule_12_4_a_table_with_a_log_of_its_own_is_refused_before_the_write(spark: Any, orders: Asset) -> None:
-    with checked(orders, at_least(1)), pytest.raises(InvalidCheck, match="delta is not staged") as refused:
-        publish(spark.range(3), orders, format="delta")
-    assert refused.value.rule == "12.4"
+@pytest.fixture
+def bucket(tmp_path: Path) -> Asset:
+    """An asset in another of Hadoop's file systems, where Spark writes directly, as in an object store."""
+    return Asset(f"viewfs://here/all{tmp_path}/bucket/orders")
+
+
+@pytest.mark.parametrize("form", ["parquet", "orc", "csv"])
+def test_rule_12_4_elsewhere_data_is_staged_as_parquet_and_held_back(
+    spark: Any, bucket: Asset, tmp_path: Path, form: str
+) -> None:
+    with checked(bucket, *ALL) as recording:
+        publish(orders_of(spark, *GOOD), bucket, format=form)
+        assert results_of(recording)["unique(id)"] == (True, 0)
+    for mode in ("append", "overwrite"):
+        with checked(bucket, *ALL), pytest.raises(CheckFailed, match="nothing of the new data is visible"):
+            publish(orders_of(spark, *BAD["values(state)"]), bucket, format=form, mode=mode)
+
+    assert spark.read.format(form).load(bucket.uri).count() == 2
+    assert [each.name for each in (tmp_path / "bucket").iterdir()] == ["orders"]
+
+
+def test_rule_12_4_a_format_that_is_not_known_is_staged_as_parquet_too(spark: Any, orders: Asset) -> None:
+    # Spark's Parquet by a name by which it may be any table.
+    form = "org.apache.spark.sql.parquet"
+    with checked(orders, at_least(3)):
+        publish(spark.range(3), orders, format=form)
+        with pytest.raises(CheckFailed, match="at_least: found 2"):
+            publish(spark.range(2), orders, format=form)
+    path = asset_path(orders)
+    assert path is not None
+    assert spark.read.parquet(str(path)).count() == 3
+    assert [each.name for each in path.parent.iterdir()] == ["orders"]
+
+
+def test_rule_12_4_partitions_elsewhere_are_checked_each_for_itself(spark: Any, bucket: Asset) -> None:
+    frame = spark.createDataFrame([(1, "a"), (2, "a"), (1, "b")], "id BIGINT, shop STRING")
+    with checked(bucket, at_least(2)), pytest.raises(CheckFailed, match=r"found 1, .*\(partition b\)"):
+        publish(frame, bucket, partition_column="shop")
+    with checked(bucket, unique("id"), at_least(2, severity="warn")) as recording:
+        publish(frame, bucket, partition_column="shop", data_version="table")
+        told = {
+            each.partition_key: (each.metrics["rows"], [result.passed for result in each.checks])
+            for each in recording.complete().events
+        }
+    assert told == {"a": (2, [True, True]), "b": (1, [True, False])}
+    with checked(bucket, no_nulls("id")), pytest.raises(CheckFailed, match="found 1"):
+        publish(spark.sql("SELECT CAST(NULL AS BIGINT) AS id"), bucket, partition_key="a")
+    assert spark.read.parquet(bucket.uri).where("key = 'a'").count() == 2
+
+
+def test_a_row_without_a_key_and_no_rows_are_refused_elsewhere(spark: Any, bucket: Asset) -> None:
+    frame = spark.createDataFrame([(1, None)], "id BIGINT, shop STRING")
+    with checked(bucket, at_least(1)):
+        with pytest.raises(PublishFailed, match="no partition key"):
+            publish(frame, bucket, partition_column="shop")
+        with pytest.raises(CheckFailed, match="at_least: found 0"):
+            publish(frame.where("id > 1"), bucket, partition_column="shop")
+
+
+def test_of_several_datasets_none_is_visible_elsewhere_if_one_fails(spark: Any, bucket: Asset, orders: Asset) -> None:
+    declared = DeclaredChecks({bucket.token: (at_least(1),), orders.token: (at_least(9),)})
+    with TaskRecording([bucket, orders], "", 1, checks=declared).active(), pytest.raises(CheckFailed):
+        publish_together([Write(spark.range(3), bucket), Write(spark.range(3), orders)])
+    with pytest.raises(Exception, match="PATH_NOT_FOUND"):
+        spark.read.parquet(bucket.uri)
+
+
+def test_data_from_elsewhere_that_failed_is_kept_too(spark: Any, bucket: Asset, tmp_path: Path) -> None:
+    with checked(bucket, at_least(9), keep_failed=tmp_path / "failed"), pytest.raises(CheckFailed):
+        publish(spark.range(3), bucket)
+    (kept,) = (tmp_path / "failed").iterdir()
+    assert spark.read.parquet(str(kept)).count() == 3
 
 
 def test_the_results_survive_a_pickle(spark: Any, orders: Asset) -> None:
@@ -294,3 +364,19 @@ def test_an_empty_part_is_checked_too(spark: Any, orders: Asset) -> None:
                 publish(empty.drop("half") if key else empty, orders, **options)
             (told,) = recording.fail().held_back
         assert told.partition_key == key
+
+
+def test_a_schema_of_pandera_is_a_check(spark: Any, orders: Asset) -> None:
+    class Orders(pandera.DataFrameModel):
+        id: types.LongType = pandera.Field(gt=1)
+        state: types.StringType = pandera.Field()
+
+    columns = {"id": pandera.Column(types.LongType(), pandera.Check.gt(0)), "day": pandera.Column(types.DateType())}
+    whole = pandera_schema(pandera.DataFrameSchema(columns, name="whole"))
+    with checked(orders, whole, pandera_schema(Orders)), pytest.raises(CheckFailed) as failed:
+        publish(orders_of(spark, *GOOD), orders)
+    assert [(each.check, each.found) for each in failed.value.results] == [("whole", 1), ("Orders", 1)]
+    assert "'day'" in failed.value.results[0].note
+    with checked(orders, pandera_schema(Orders)) as recording:
+        publish(orders_of(spark, GOOD[1]), orders)
+        assert results_of(recording) == {"Orders": (True, 0)}
