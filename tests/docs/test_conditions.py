@@ -2,69 +2,65 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from types import ModuleType
+from typing import Any
 
 import pytest
 
-from assetflow.testing import Harness
+from assetflow import simulate
 from tests.docs.pieces import Piece
-
-pytestmark = pytest.mark.prefect
 
 
 @pytest.fixture
-def page(piece: Piece) -> ModuleType:
+def page(piece: Piece) -> Any:
     return piece("docs/conditions.md")
 
 
-def test_what_belongs_to_one_day(h: Harness, page: ModuleType) -> None:
-    h.deploy(page.of_one_day)
-    h.emit(page.orders)
-    h.advance(timedelta(days=1))  # midnight in Berlin passes: these orders belong to no customers
-    h.emit(page.customers)
-    assert h.settle().runs(page.of_one_day) == []
-    h.emit(page.orders)
-    (run,) = h.settle().runs(page.of_one_day)
-    assert run.uris == ["customers", "orders"]
+def runs(flow: object, *steps: tuple[str, Any]) -> list[tuple[str, int]]:
+    """Return when the flow would run, and with how many updates; a step without an asset lets time pass."""
+    given = [{"at": at, **({"tick": True} if asset is None else {"event": asset})} for at, asset in steps]
+    answer: dict[str, Any] = simulate([flow], given)
+    return [(run["at"], len(run["events"])) for run in answer["runs"]]
 
 
-def test_two_of_three_and_three_prices(h: Harness, page: ModuleType) -> None:
-    h.deploy(page.two_regions)
-    h.emit(page.north)
-    for _ in range(3):
-        h.emit(page.prices)
-    assert h.settle().runs(page.two_regions) == []
-    h.emit(page.west)
-    (run,) = h.settle().runs(page.two_regions)
-    assert len(run.events) == 5
+def test_what_belongs_to_one_day(page: Any) -> None:
+    """Midnight in Berlin passes between the first orders and the customers."""
+    steps = [
+        ("2026-01-01T22:30:00Z", page.orders),
+        ("2026-01-01T23:30:00Z", page.customers),
+        ("2026-01-02T01:00:00Z", page.orders),
+    ]
+    assert runs(page.of_one_day, *steps) == [("2026-01-02T01:00:00Z", 2)]
 
 
-def test_it_waits_until_it_is_quiet(h: Harness, page: ModuleType) -> None:
-    h.deploy(page.when_quiet)
-    h.emit(page.orders)
-    h.advance(timedelta(minutes=5))
-    h.emit(page.orders)
-    assert h.advance(timedelta(minutes=5)).runs(page.when_quiet) == []
-    (run,) = h.advance(timedelta(minutes=5)).runs(page.when_quiet)
-    assert len(run.events) == 2
+def test_two_of_three_and_three_prices(page: Any) -> None:
+    answer: dict[str, Any] = simulate(
+        [page.two_regions], [page.north, page.prices, page.prices, page.prices, page.west]
+    )
+    assert [(run["step"], len(run["events"])) for run in answer["runs"]] == [(4, 5)]
 
 
-def test_files_one_by_one_and_in_batches(h: Harness, page: ModuleType) -> None:
-    h.deploy(page.one_by_one)
-    h.deploy(page.batches)
-    for _ in range(3):
-        h.emit(page.files)
-    assert [len(run.events) for run in h.settle().runs(page.one_by_one)] == [1, 1, 1]
-    assert h.runs(page.batches) == []
-    (run,) = h.advance(timedelta(minutes=5)).runs(page.batches)  # max_wait: three instead of a hundred
-    assert len(run.events) == 3
+def test_it_waits_until_it_is_quiet(page: Any) -> None:
+    steps = [
+        ("2026-01-01T00:00:00Z", page.orders),
+        ("2026-01-01T00:05:00Z", page.orders),
+        ("2026-01-01T01:00:00Z", None),
+    ]
+    assert runs(page.when_quiet, *steps) == [("2026-01-01T00:15:00Z", 2)]
 
 
-def test_no_run_is_lost_in_a_cooldown(h: Harness, page: ModuleType) -> None:
-    h.deploy(page.now_and_then)
-    for _ in range(3):
-        h.emit(page.orders)
-    assert len(h.settle().runs(page.now_and_then)) == 1
-    first, second = h.advance(timedelta(minutes=30)).runs(page.now_and_then)
-    assert (len(first.events), len(second.events)) == (1, 2)
+def test_files_in_batches(page: Any) -> None:
+    """After `max_wait`, three will do instead of a hundred."""
+    steps = [(f"2026-01-01T00:0{minute}:00Z", page.files) for minute in range(3)]
+    assert runs(page.batches, *steps, ("2026-01-01T01:00:00Z", None)) == [("2026-01-01T00:05:00Z", 3)]
+
+
+def test_no_run_is_lost_in_a_cooldown(page: Any) -> None:
+    steps = [(f"2026-01-01T00:0{minute}:00Z", page.orders) for minute in range(3)]
+    expected = [("2026-01-01T00:00:00Z", 1), ("2026-01-01T00:30:00Z", 2)]
+    assert runs(page.now_and_then, *steps, ("2026-01-01T01:00:00Z", None)) == expected
+
+
+def test_files_one_by_one(page: Any) -> None:
+    end = {"finish": "one-by-one"}
+    answer: dict[str, Any] = simulate([page.one_by_one], [page.files, page.files, page.files, end, end, end])
+    assert [(run["step"], len(run["events"])) for run in answer["runs"]] == [(0, 1), (3, 1), (4, 1)]
