@@ -23,7 +23,7 @@ from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.graph import NodeFacts
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.read.tracing import other_run
-from assetflow.operations.lookup import find_decision, find_event, find_uri
+from assetflow.operations.lookup import find_decision, find_event, find_run, find_uri
 
 # The signs of the states that are not well, the worst first.
 UNWELL: tuple[Sign, ...] = ("bad", "missing", "stale", "wait", "busy", "pause")
@@ -384,6 +384,8 @@ def _root(reader: Reader, what: str) -> Root:
         events, decisions = reader.events.beginning(start, 2), reader.decisions.beginning(start, 2)
         if events or decisions:
             return _with_id(reader, find_event(reader, start) if events else find_decision(reader, start).id)
+        if reader.ended_runs.beginning(start, 1):
+            return _with_id(reader, find_run(reader, start))
     uri = find_uri(reader, what)
     newest = reader.events.newest([uri]).get(uri)
     if newest is None:
@@ -398,8 +400,8 @@ def _with_id(reader: Reader, number: UUID) -> Root:
     if run is None:
         raise UnknownEvent(
             f"no event, decision or run has the id {number}",
-            fix="A run that assetflow did not start is known once it has updated an asset: "
-            "`assetflow events ls` lists the events",
+            fix="A run that assetflow did not start is known once it has ended or updated an asset: "
+            "`assetflow runs ls` and `assetflow events ls` list what is known",
         )
     return (), [run]
 

@@ -243,6 +243,18 @@ def test_a_run_shows_the_first_line_of_its_error_and_a_maker_how_it_was_started(
     ]
 
 
+def test_a_run_that_updated_nothing_is_a_tree_of_its_own(ledger: Ledger) -> None:
+    maker, end = deploy(ledger, "load/shop", "0 2 * * *", produces=(ORDERS,)), NOON + timedelta(minutes=1)
+    run = UUID(int=0xABCDEF12 << 96)
+    of = (0, run, "calm-fox", maker.deployment_id, "", "2026", "Crashed", "crashed", "time", None)
+    ledger.writer.ended_runs.add([EndedRun(*of, NOON, NOON, end, "no memory\nleft", state_at=end)], NOON)
+    for what in (run, "abcdef12"):
+        assert tree(ledger, what) == ['✕ load/shop  2026  by time  crashed  60 s  "no memory"']
+    found = trace_of(ledger.reader, "abcdef12", NOW)
+    assert found.words == "1 run, 1 failed, updated nothing, done in 60 s"
+    assert (found.at, found.until) == (NOON, end)
+
+
 def test_what_is_not_known_is_said(ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS)
     for what, error in ((uuid4(), UnknownEvent), ("ordres", UnknownAsset), ("orders", UnknownEvent), (7, UnknownEvent)):

@@ -182,6 +182,8 @@ class Trace:
         parts = [count(self.runs, "run") if self.runs else "no run"]
         parts += [f"{self.failed} failed"] if self.failed else []
         parts += [f"{self.held} did not run"] if self.held else []
+        made_nothing = self.until is not None and not any(line.kind == "update" or line.made for line in self.lines)
+        parts += ["updated nothing"] if made_nothing else []
         if self.runs:
             parts.append("goes on" if self.until is None else f"done in {rounded_in_words(self.until - self.at)}")
         return ", ".join(parts)

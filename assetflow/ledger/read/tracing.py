@@ -144,8 +144,11 @@ class TraceReader(Topic):
         query = DECISIONS.where(or_(DECISION.c.id == number, DECISION.c.flow_run_id == number))
         for row in self._rows(query.limit(1)):
             return traced(decision_from_row(row))
-        made = list(map(event_from_row, self._rows(_MADE.limit(MOST), {"runs": [number]})))
-        return other_run(made) if made else None
+        if made := list(map(event_from_row, self._rows(_MADE.limit(MOST), {"runs": [number]}))):
+            return other_run(made)
+        for end in map(ENDED_RUNS.read, self._rows(_ENDS, {"runs": [number]})):
+            return TracedRun(number, end.flow, end.target_key, "task", end.asked, number, end.began, end.ended, "")
+        return None
 
     def alone(self, limit: int) -> list[TracedRun]:
         """Return the newest runs that consume nothing, and that no changed data was the reason for."""
