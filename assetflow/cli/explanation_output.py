@@ -59,7 +59,7 @@ def show_explanation(explanation: Explanation, *, json: bool) -> None:
 def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
     """Lay out a consumer: its state, its condition with the facts, its partitions and decisions."""
     parts: list[RenderableType] = [
-        _title(explanation.name, explanation.state, mark(explanation.state)[1]),
+        _title(explanation.name, explanation.headline, mark(explanation.headline)[1]),
         *failing_lines(explanation.failing),
         sentence(explanation.words),
     ]

@@ -95,6 +95,11 @@ class ConsumerExplanation:
     """What of it failed and was not made good (4.9)."""
 
     @property
+    def headline(self) -> str:
+        """The state in a few words; of an Eager or Lazy consumer that is not paused, what its plan says."""
+        return self.plan.state if self.plan is not None and self.state in ("eager", "lazy") else self.state
+
+    @property
     def next_words(self) -> str:
         """The next decision, as a sentence."""
         if self.next_decision is None:

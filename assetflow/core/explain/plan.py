@@ -113,12 +113,13 @@ class PlannedConsumer:
 
     @property
     def state(self) -> str:
-        """The plan in a few words, for a list: `up to date`, `it waits for core/lake`, `3 keys running`."""
+        """The plan in a few words, for a list: `up to date`, `waits for core/lake`, `3 keys running`."""
         if not self.targets:
             return "up to date" if self.total_targets else "no keys yet"
         first = self.targets[0]
         if first.partition_key is None:
-            return f"{first.state[:1].lower()}{first.state[1:]}"
+            words = first.state.removeprefix("It ")
+            return f"{words[:1].lower()}{words[1:]}"
         number = self.counts.get(first.verdict) or sum(each.verdict == first.verdict for each in self.targets)
         return f"{count(number, 'key')} {_SHORT[first.verdict]}"
 
