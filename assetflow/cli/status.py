@@ -15,7 +15,7 @@ from assetflow.cli.watch import watchable
 from assetflow.core.values.words import ago, count, iso, shown
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.needs import Need, needs_of
+from assetflow.operations.needs import Need, alike, needs_of
 
 
 @watchable
@@ -64,13 +64,13 @@ def _needs(condition: InstallationStatus, needed: Sequence[Need]) -> list[Render
     made = table(f"needs you ({len(needed)})", "", "why", "below", "since", right=("below",))
     cells = (
         [
-            text(each.kind, "red"),
-            text(each.what),
-            text(each.words),
-            Text(str(each.below) if each.below else ""),
-            time_cell(each.since, condition.now),
+            text(first.kind, "red"),
+            text(f"{first.what} and {count(len(others), 'other')}" if others else first.what),
+            text(first.error if others else first.words),
+            Text(str(first.below) if first.below else ""),
+            time_cell(first.since, condition.now),
         ]
-        for each in needed
+        for first, *others in alike(needed)
     )
     return [Text(), rows(made, cells, empty="", spare=("since", "below"))]
 

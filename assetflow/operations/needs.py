@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import field, fields
 from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID
 
 from assetflow.core.rules.ended_runs import EndedRun, Failing
-from assetflow.core.shapes import shape
+from assetflow.core.shapes import HIDDEN, shape
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.words import asset_path, consumer_path, count, run_path, some
 from assetflow.ledger.read.reader import Reader
@@ -49,6 +49,8 @@ class Need:
     """How many flows further down wait for it."""
     page: str
     """The path of its page."""
+    error: str = field(default="", metadata=HIDDEN)
+    """What failed alike has the same error, whenever and how often it failed."""
 
 
 def needs_of(reader: Reader, now: datetime, servers: Mapping[str, str]) -> list[Need]:
@@ -72,6 +74,14 @@ def needs_of(reader: Reader, now: datetime, servers: Mapping[str, str]) -> list[
     return [*silent, *sorted(found, key=lambda each: (-each.below, -_seconds(each.since)))]
 
 
+def alike(found: Sequence[Need]) -> list[list[Need]]:
+    """Return what needs a person in the same order, what failed in the same way with the same error together."""
+    groups: dict[object, list[Need]] = {}
+    for each in found:
+        groups.setdefault((each.kind, each.error) if each.error else id(each), []).append(each)
+    return list(groups.values())
+
+
 def _seconds(moment: datetime | None) -> float:
     return 0.0 if moment is None else moment.timestamp()
 
@@ -83,7 +93,7 @@ def _failed(failing: Sequence[Failing], below: Below) -> Iterator[Need]:
     for each in failing:
         kind = "crashed" if each.last.outcome == "crashed" else "failed"
         page = run_path(each.last.flow_run_id)
-        yield Need(kind, each.what, each.words, each.since, len(below(each.last.flow)), page)
+        yield Need(kind, each.what, each.words, each.since, len(below(each.last.flow)), page, each.last.error)
 
 
 def _failed_checks(reader: Reader, now: datetime) -> Iterator[Need]:
@@ -97,7 +107,8 @@ def _undeliverable(reader: Reader, below: Below) -> Iterator[Need]:
     for each in reader.decisions.find(status="undeliverable", limit=MOST):
         what = _with_key(each.consumer_name, each.target_key)
         number = len(below(each.consumer_name))
-        yield Need("undeliverable", what, each.error, each.ended or each.made, number, f"/decisions/{each.id}")
+        since, page = each.ended or each.made, f"/decisions/{each.id}"
+        yield Need("undeliverable", what, each.error, since, number, page, each.error)
 
 
 def _missed(reader: Reader, below: Below) -> Iterator[Need]:

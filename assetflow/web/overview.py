@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
@@ -17,7 +17,7 @@ from assetflow.core.values.words import at, count
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter
-from assetflow.operations.needs import Need, NeedKind
+from assetflow.operations.needs import Need, NeedKind, alike
 from assetflow.operations.planning import LateAsset, late_now, late_soon, with_doing
 from assetflow.web.happened import decisions_happened, happened, receipts_of, updates_happened
 from assetflow.web.pages import ThePages, address, url, wants_fragment
@@ -38,6 +38,7 @@ class Line:
         what, page: the name of the thing, and the address of its page.
         words: what is wrong, in a few words.
         since: since when, if that is known.
+        alike: the lines of all that failed alike, if this one stands for several.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class Line:
     page: str
     words: str = ""
     since: datetime | None = None
+    alike: tuple[Line, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,17 +76,26 @@ _ALL: Mapping[NeedKind, str] = {
 
 
 def needs(found: Sequence[Need], *, whole: bool) -> list[Lines]:
-    """Return the lines of what needs a person, in its order.
+    """Return the lines of what needs a person, in its order; what failed alike is one line.
 
     Parameters:
         whole: all of them, however many there are.
     """
-    shown = found if whole else found[:MOST]
-    lines = [Lines((_needed(each),), 1, _ALL[each.kind]) for each in shown]
-    if len(found) > len(shown):
-        last = lines[-1]
-        lines[-1] = Lines(last.shown, 1 + len(found) - len(shown), WHOLE)
+    groups = alike(found)
+    shown = groups if whole else groups[:MOST]
+    lines = [Lines((_together(each),), 1, _ALL[each[0].kind]) for each in shown]
+    if left := sum(map(len, groups[len(shown) :])):
+        lines[-1] = Lines(lines[-1].shown, 1 + left, WHOLE)
     return lines
+
+
+def _together(group: Sequence[Need]) -> Line:
+    first, *others = map(_needed, group)
+    if not others:
+        return first
+    since = min((each.since for each in group if each.since is not None), default=None)
+    what = f"{first.what} and {count(len(others), 'other')}"
+    return replace(first, what=what, words=group[0].error, since=since, alike=(first, *others))
 
 
 def _needed(need: Need) -> Line:

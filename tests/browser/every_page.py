@@ -128,6 +128,10 @@ def fail(ledger: Ledger) -> None:
             key = "2026-01-01" if name == "daily/rollup" else None
             of = replace(ended(flows[name], 0, outcome, key), began=at - timedelta(minutes=4), ended=at, state_at=at)
             runs.append(replace(of, error=error if of.has_failed else ""))
+    for number in range(6):
+        of = ended(flows[f"mail/team-{number:02}"], 0)
+        at = START - timedelta(minutes=9 + number)
+        runs.append(replace(of, began=at, ended=at, state_at=at, error="ConnectionRefusedError: smtp.shop:25"))
     ledger.writer.ended_runs.add(runs, START)
 
 

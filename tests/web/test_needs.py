@@ -188,6 +188,20 @@ def test_a_long_list_shows_the_first_and_the_way_to_all(site: Site, ledger: Ledg
     assert "flow-0/shop" in site.page("/?whole=true").text
 
 
+def test_what_failed_alike_is_one_line_that_opens(site: Site, ledger: Ledger) -> None:
+    flows = [deploy(ledger, f"flow-{number}/shop", ORDERS).deployment_id for number in range(12)]
+    ledger.writer.ended_runs.add([run(flow, 1, error="503") for flow in flows], NOON)
+    ledger.writer.ended_runs.add([run(flows[3], 2, error="503"), run(flows[4], 2, error="no space")], NOON)
+    page = site.page("/")
+    assert len(page.named("summary")) == 1
+    assert "×11" in page.text
+    assert "and 10 others 503" in page.text
+    assert "2 times since 2026-01-01 12:01:00 UTC, last: 503" in page.text, "each says its own"
+    assert "failed flow-4/shop 2 times since 2026-01-01 12:01:00 UTC, last: no space" in page.text
+    (runs,) = [ledger.reader.ended_runs.find(flow="flow-11/shop")]
+    assert f"/runs/{runs[0].flow_run_id}" in page.links
+
+
 def test_a_missed_deadline_needs_a_person_until_a_decision_comes(ledger: Ledger) -> None:
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS, deadline=Deadline(30 * MINUTE), produces=(REPORT,))
     deploy(ledger, "board/shop", REPORT)

@@ -253,4 +253,6 @@
   });
   // What is being typed stays when the part of the page around it changes.
   Idiomorph.defaults.ignoreActiveValue = true;
+  // What somebody has opened stays open.
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, { localName }) => name !== "open" || localName !== "details";
 })();
