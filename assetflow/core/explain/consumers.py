@@ -302,7 +302,8 @@ def _unheeded(facts: ConsumerFacts, event: AssetEvent, receipt: Receipt | None) 
     if recorded is not None and since is not None and recorded < since:
         return f"{what} came before {name} was deployed (at {at(since)})."
     if recorded is not None and deployed is not None and recorded < deployed:
-        return f"{what} came before {name} was deployed with the schedule that names it (at {at(deployed)})."
+        then = "" if facts.consumer.switched_late else f" (at {at(deployed)})"
+        return f"{what} came before {name} was deployed with the schedule that names it{then}."
     return ""
 
 

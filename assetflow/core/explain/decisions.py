@@ -63,6 +63,8 @@ def _reasons(
     made, intake, deployed = decision.made, consumer.options.intake, consumer.deployed
     if decision.opening == made:
         yield "when its schedule opened"
+    if deployed == made and consumer.switched_late:
+        yield f"when the evaluator found, at {at(made)}, that it was active again"
     if deployed == made:
         yield f"with the deploy at {at(made)}"
     if intake.cooldown is not None and before is not None and before.made + intake.cooldown == made:

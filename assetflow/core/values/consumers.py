@@ -45,6 +45,7 @@ class Consumer:
         held: its deployment is paused: events are queued, but there are no decisions (3.4).
         deployed: the instant of its last deploy, or of a switch that was found late, UTC; `None` if it is not known.
             Openings and deadlines before it do not count (9.6).
+        switched_late: `deployed` is the instant of such a switch.
         schedule, coalesces: taken from `options`.
         takes_nothing: it is paused and drops the updates that come meanwhile.
         decides: a pass may make decisions for it.
@@ -60,6 +61,7 @@ class Consumer:
     paused: bool = False
     held: bool = False
     deployed: datetime | None = field(default=None, compare=False)
+    switched_late: bool = field(default=False, compare=False)
     # Derived from the fields above, once, because the fold needs it for each event.
     schedule: Schedule = field(init=False, repr=False, compare=False)
     coalesces: bool = field(init=False, repr=False, compare=False)

@@ -152,6 +152,7 @@ class Writing:
             "paused": after.paused,
             "held": after.held,
             "deployed": after.deployed,
+            "switched_late": after.switched_late,
             "listed": after.options.takes_part,
         }
         if before is None or before.options is not after.options:

@@ -136,6 +136,7 @@ CONSUMER_COLUMNS = (
     CONSUMER.c.paused,
     CONSUMER.c.held,
     CONSUMER.c.deployed,
+    CONSUMER.c.switched_late,
 )
 RECEIPT_COLUMNS = (
     RECEIPT.c.sequence,
@@ -220,8 +221,8 @@ def receipt_from_row(row: Sequence[Any]) -> Receipt:
 
 def consumer_from_row(row: Sequence[Any]) -> Consumer:
     """Return the consumer in a row that begins with `CONSUMER_COLUMNS`."""
-    number, name, deployment_id, text, paused, held, deployed = row[:7]
-    return Consumer(number, name, deployment_id, options_from_text(text), paused, held, deployed)
+    number, name, deployment_id, text, *switches = row[: len(CONSUMER_COLUMNS)]
+    return Consumer(number, name, deployment_id, options_from_text(text), *switches)
 
 
 class Rows(Generic[T]):

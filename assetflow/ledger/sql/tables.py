@@ -188,6 +188,7 @@ class ConsumerRow(Base, table=True):
     automation_id: UUID | None = Field(default=None, index=True)
     since: datetime = Field(sa_type=UtcTime)
     deployed: datetime | None = Field(default=None, sa_type=UtcTime)
+    switched_late: bool = False
     removed_at: datetime | None = Field(default=None, sa_type=UtcTime)
     listed: bool = True
 

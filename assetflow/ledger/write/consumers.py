@@ -129,7 +129,7 @@ class ConsumerWriter(Operations):
             before = find_consumer(unit, consumer)
             settled = [] if late else clock.settle(unit.state, before, now)
             if late:
-                before = replace(before, deployed=now)
+                before = replace(before, deployed=now, switched_late=True)
             changed = registry.switch(unit.state, before, paused=paused, held=held, now=now)
             touched = registry.touched_by_switch(unit.state, before, changed)
             return changed, self._store.pass_over_changed(unit.state, touched, now, late=late, settled=settled)
@@ -189,7 +189,7 @@ class ConsumerWriter(Operations):
         settled = [] if late else clock.settle(unit.state, consumer, now)
         if not late:
             settle_states(unit.state.freshness, consumer.id, now)
-        changed = registry.change(unit.state, replace(consumer, deployed=now), declaration.options)
+        changed = registry.change(unit.state, replace(consumer, deployed=now, switched_late=False), declaration.options)
         opening_hours.follow(unit.state, consumer, changed, now)
         freshness.follow(unit.state.freshness, consumer, changed, now)
         _hear(unit, going_on, now)

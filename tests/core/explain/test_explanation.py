@@ -294,6 +294,13 @@ BEFORE = DecisionBefore(NOW, AT_ONE)
     ("of", "updates", "change", "before", "words"),
     [
         ({"deployed": AT_ONE}, (1,), {}, None, "The decision came with the deploy at 2026-01-01 13:00:00 UTC."),
+        (
+            {"deployed": AT_ONE, "switched_late": True},
+            (1,),
+            {},
+            None,
+            "when the evaluator found, at 2026-01-01 13:00:00 UTC, that it was active again.",
+        ),
         ({}, (1,), {}, None, "when it became active: it was paused or held until then."),
         ({"deployed": NOW}, (1,), {}, None, "it was paused or held until then."),
         ({"deployed": AT_ONE + HOUR}, (1,), {}, None, "What the decision waited for after that is not kept."),

@@ -25,7 +25,7 @@ from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Sched
 from assetflow.core.values.timing import Deadline, Intake, Opening
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
-from assetflow.ledger.read.explanations import consumer_explanation
+from assetflow.ledger.read.explanations import consumer_explanation, decision_explanation
 from assetflow.ledger.write import store
 from tests.ledger.making import A, B, C, declared, deploy, update
 
@@ -395,6 +395,14 @@ class TestSwitchThatIsFoundLate:
         decisions = ledger.reader.decisions.find()[::-1]
         consumed = ledger.reader.decisions.events_of(decisions)
         return [(each.made, len(consumed[each.id])) for each in decisions]
+
+    def test_an_explanation_tells_it_from_a_deploy(self, ledger: Ledger) -> None:
+        deploy(ledger, A, while_paused="keep")
+        ledger.writer.consumers.switch(1, paused=True, now=self.NOON)
+        self.came(ledger, A, 1)
+        self.switched(ledger, paused=False)
+        told = decision_explanation(ledger.reader, ledger.reader.decisions.find()[0]).words
+        assert "when the evaluator found, at 2026-01-01 20:00:00 UTC, that it was active again." in told
 
     @pytest.mark.parametrize("switches", [{"paused": True}, {"held": True}], ids=["paused", "held"])
     def test_nothing_is_decided_as_of_before_it(self, sqlite_ledger: Ledger, switches: dict[str, bool]) -> None:

@@ -161,6 +161,7 @@ def _create_consumers() -> None:
         sa.Column("automation_id", sa.Uuid()),
         sa.Column("since", MOMENT, nullable=False),
         sa.Column("deployed", MOMENT),
+        sa.Column("switched_late", sa.Boolean(), nullable=False),
         sa.Column("removed_at", MOMENT),
         sa.Column("listed", sa.Boolean(), nullable=False),
     )
