@@ -22,7 +22,7 @@ def show_asset(explanation: AssetExplanation, *, json: bool) -> None:
         print_json(explanation)
         return
     made = table("input", "key", "read", "recorded", "now", "recorded", "")
-    reads = rows(made, map(_cells, explanation.reads), empty="It is made from nothing that is known here.")
+    reads = rows(made, map(_cells, explanation.reads), empty="No update of it names what it was made from.")
     failed = (text(run.as_maker(), "red") for run in explanation.failed_makers)
     show(*status_parts(explanation), *failed, Text(), reads, *_path_parts(explanation.data_path))
 

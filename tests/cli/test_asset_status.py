@@ -173,6 +173,18 @@ def test_an_asset_is_explained_by_the_versions_that_were_read(call: Call) -> Non
     assert (read["read"], read["now"], read["same"]) == ("first", "second", False)
 
 
+def test_an_asset_that_nothing_compares_is_explained_by_the_inputs_of_its_newest_update(
+    ledger: Ledger, call: Call
+) -> None:
+    deploy(ledger, A, "make-b/x")
+    for asset, fields in ((A, {"data_version": "first"}), (B, {"inputs": {A.uri: 1}}), (A, {"data_version": "second"})):
+        ledger.writer.events.record([update(asset, **fields)], NOW)
+    (read,) = call("explain", "--asset", B.uri, "--json").json["reads"]
+    assert (read["uri"], read["read"], read["now"], read["same"]) == (A.uri, "first", "second", False)
+    assert call("explain", "--asset", B.uri).out.splitlines()[-1].endswith("changed")
+    assert "No update of it names what it was made from." in call("explain", "--asset", A.uri).out
+
+
 def test_8_12_an_asset_is_explained_by_the_source_that_its_data_time_follows_from(ledger: Ledger, call: Call) -> None:
     deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
     for asset, fields in ((A, {}), (B, {"inputs": {A.uri: 1}}), (A, {})):

@@ -19,6 +19,7 @@ from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.freshness.statuses import ItemCounts, Statuses
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.shapes import called, shape
+from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.freshness_policy import CURRENT, DataTime, State
 from assetflow.core.values.keeping import Cause
 from assetflow.core.values.words import ago
@@ -117,6 +118,12 @@ class ReadVersion:
         versions = [(None, None) if each is None else (each.data_version, each.recorded) for each in (read, now)]
         is_same = read is not None and now is not None and read.data_version == now.data_version
         return cls(*item, *versions[0], *versions[1], is_same)
+
+    @classmethod
+    def of_events(cls, uri: str, read: AssetEvent | None, now: AssetEvent | None) -> ReadVersion:
+        """Return an asset with the event that was read, and the newest one; `None` if there was none."""
+        found = [(each.data_version or str(each.id), each.recorded) if each else (None, None) for each in (read, now)]
+        return cls(uri, None, *found[0], *found[1], read is not None and found[0][0] == found[1][0])
 
 
 class StatusExplainer:
@@ -277,7 +284,7 @@ class AssetExplanation(Status):
     """The status of an asset, or of one of its partitions, and what it was made from."""
 
     reads: Sequence[ReadVersion] = ()
-    """What it is made from, at most 100 items."""
+    """What it is made from, at most 100 items; of an asset that nothing compares, what its newest update names."""
     data_path: Sequence[DataStep] = ()
     """From the asset to the source that its data time follows from; empty if it was never made or nothing compares it,
     and of one partition."""

@@ -25,7 +25,7 @@ from assetflow.core.explain import (
     explain_then,
 )
 from assetflow.core.explain.facts import DecisionBefore
-from assetflow.core.explain.status import AssetExplanation
+from assetflow.core.explain.status import MOST_CAUSES, AssetExplanation, ReadVersion
 from assetflow.core.explain.what_if import WhatIf, if_recorded, if_resumed
 from assetflow.core.graph.lineage import Node
 from assetflow.core.rules.ended_runs import Named
@@ -81,7 +81,20 @@ def _failed_makers(reader: Reader, schedule: Schedule, names: KnownNames) -> lis
 def asset_explanation(reader: Reader, uri: str, key: str | None, now: datetime) -> AssetExplanation:
     """Explain whether an asset, or one of its partitions, is up to date, and which makers of it have failed."""
     makers = [run for run in reader.ended_runs.failed_makers([uri]) if key is None or run.target_key in (None, key)]
-    return replace(reader.freshness.explained(uri, key, now), failed_makers=makers)
+    told = reader.freshness.explained(uri, key, now)
+    return replace(told, reads=told.reads or _inputs_then(reader, uri, key), failed_makers=makers)
+
+
+def _inputs_then(reader: Reader, uri: str, key: str | None) -> list[ReadVersion]:
+    """Return what the run of the newest update of an asset read, beside what is there now."""
+
+    def newest(uri: str, key: str | None = None, until: int | None = None) -> AssetEvent | None:
+        wanted = EventFilter(uri=uri, partition_key=key, to_sequence=until)
+        return next(iter(reader.events.find(wanted, newest_first=True, limit=1)), None)
+
+    made = newest(uri, key)
+    inputs = [] if made is None else list(made.inputs.items())[:MOST_CAUSES]
+    return [ReadVersion.of_events(each, newest(each, until=sequence), newest(each)) for each, sequence in inputs]
 
 
 def partition_explanation(reader: Reader, record: ConsumerRecord, target_key: str) -> PartitionExplanation:
