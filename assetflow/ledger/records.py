@@ -57,7 +57,7 @@ class ConsumerFilter:
         held: whether its deployment is paused.
         active: whether it is neither paused nor held, so that updates and times start its runs.
         waiting: whether something is queued for it.
-        failed: whether the run of its latest decision failed, or the decision could not be delivered.
+        failed: whether its last run failed, whoever started it, or its latest decision could not be delivered.
     """
 
     search: str = ""

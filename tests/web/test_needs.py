@@ -188,6 +188,20 @@ def test_a_long_list_shows_the_first_and_the_way_to_all(site: Site, ledger: Ledg
     assert "flow-0/shop" in site.page("/?whole=true").text
 
 
+def test_a_last_run_that_failed_is_found_whoever_started_it(site: Site, ledger: Ledger) -> None:
+    bad_day(ledger)
+
+    def failed() -> list[str]:
+        return [row.split()[0] for row in site.page("/consumers?show=failed").rows[1:]]
+
+    assert failed() == ["forecast/shop", "fraud-check/shop", "nightly/shop"]
+    by_time = ledger.reader.consumers.named("nightly/shop")
+    assert by_time is not None
+    ledger.writer.ended_runs.add([run(by_time.consumer.deployment_id, 50, "completed", started_by="hand")], NOON)
+    update(ledger, ORDERS, 51)
+    assert failed() == ["fraud-check/shop"], "forecast is to run again"
+
+
 def test_what_failed_alike_is_one_line_that_opens(site: Site, ledger: Ledger) -> None:
     flows = [deploy(ledger, f"flow-{number}/shop", ORDERS).deployment_id for number in range(12)]
     ledger.writer.ended_runs.add([run(flow, 1, error="503") for flow in flows], NOON)

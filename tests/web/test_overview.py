@@ -20,6 +20,7 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
 from tests.api.test_scale import statements
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
+from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_declared import declare
 from tests.ledger.write.test_kept import Place, kept
 from tests.ledger.write.test_lazy import lazy
@@ -61,6 +62,7 @@ def test_what_needs_a_person_leads_to_lists_of_it(site: Site, ledger: Ledger) ->
         ledger.writer.decisions.launched(decision.id, run, NOON)
         state, outcome = ("Completed", "completed") if decision.consumer == ok.id else ("Failed", "failed")
         ledger.writer.decisions.ended(state, NOON, flow_run_id=run, outcome=outcome)
+        ledger.writer.ended_runs.add([ended(decision.deployment_id, 1, outcome)], NOON)
     page = site.page("/")
     assert "paused stopped/shop 1 update queued meanwhile" in page.text
     failed = site.page("/consumers?show=failed")

@@ -13,7 +13,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, union_all
 
 from assetflow.core.explain.plan import PlannedConsumer
-from assetflow.core.rules.ended_runs import FAILED
+from assetflow.core.rules.ended_runs import FAILED_OUTCOMES
 from assetflow.core.rules.evaluation import facts_of
 from assetflow.core.rules.timers import Timer
 from assetflow.core.shapes import shape
@@ -38,6 +38,7 @@ from assetflow.ledger.sql.tables import (
     ASSET_NAME,
     CONSUMER,
     DECISION,
+    ENDED_RUN,
     MISSED_DEADLINE,
     NO_KEY,
     PENDING,
@@ -72,7 +73,7 @@ _TOKENS = union_all(
 )
 _LATER = DECISION.alias("later")
 _IS_WAITING = exists().where(PENDING.c.consumer == CONSUMER.c.id)
-_FAILED_RUN = DECISION.alias("failed_run")
+_NEWEST, _END, _LATER_END = DECISION.alias("newest"), ENDED_RUN.alias("last_end"), ENDED_RUN.alias("later_end")
 _LAST_NUMBER = (
     select(func.coalesce(func.max(_LATER.c.number), 0))
     .where(_LATER.c.consumer == CONSUMER.c.id)
@@ -93,13 +94,21 @@ _ORDERS: dict[ConsumerOrder, tuple[ColumnElement[Any], ...]] = {
     "queued": (_QUEUED.desc(),),
     "-queued": (_QUEUED,),
 }
-_HAS_FAILED = exists().where(
-    _FAILED_RUN.c.number
-    == select(func.max(_LATER.c.number))
-    .where(_LATER.c.consumer == CONSUMER.c.id)
+_LAST_END = (
+    select(func.max(_LATER_END.c.ended))
+    .where(_LATER_END.c.deployment_id == CONSUMER.c.deployment_id)
     .correlate(CONSUMER)
-    .scalar_subquery(),
-    or_(_FAILED_RUN.c.run_state.in_(FAILED), _FAILED_RUN.c.status == "undeliverable"),
+    .scalar_subquery()
+)
+# Its last decision was not delivered; or its last run, whoever started it, failed, and no decision came since.
+_HAS_FAILED = or_(
+    exists().where(_NEWEST.c.number == _LAST_NUMBER, _NEWEST.c.status == "undeliverable"),
+    exists().where(
+        _END.c.deployment_id == CONSUMER.c.deployment_id,
+        _END.c.outcome.in_(FAILED_OUTCOMES),
+        _END.c.ended == _LAST_END,
+        ~exists().where(_NEWEST.c.number == _LAST_NUMBER, _NEWEST.c.ended.is_(None)),
+    ),
 )
 _LAST = DECISIONS.where(
     in_values(DECISION.c.consumer, "numbers"),
