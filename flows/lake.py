@@ -18,7 +18,8 @@ from assetflow import Asset, AssetEvent
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-LAKE = Path(os.environ.get("FLOWS_LAKE") or Path(__file__).resolve().parents[1] / ".assetflow" / "lake")
+HOME = Path(os.environ.get("ASSETFLOW_HOME") or Path(__file__).resolve().parents[1] / ".assetflow")
+LAKE = Path(os.environ.get("FLOWS_LAKE") or HOME / "lake")
 
 FLIGHTS_SCHEMA = (
     "year INT, month INT, day INT, dep_time INT, sched_dep_time INT, dep_delay DOUBLE, arr_time INT, "

@@ -93,7 +93,6 @@ class StackEnvironment:
             "DO_NOT_TRACK": "1",
             "ASSETFLOW_HOME": str(self.home),
             "ASSETFLOW_UI_URL": self.pages_url,
-            "FLOWS_LAKE": str(self.home / "lake"),
             **self._spark,
         }
 

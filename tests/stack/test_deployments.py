@@ -45,7 +45,7 @@ class Site:
 
     def __init__(self, server: PrefectServer, home: Path) -> None:
         self.http = server.http()
-        self.env = server.env | {"ASSETFLOW_HOME": str(home), "FLOWS_LAKE": str(home / "lake")}
+        self.env = server.env | {"ASSETFLOW_HOME": str(home)}
         for deployment in self.deployments():
             self.http.delete(f"/deployments/{deployment['id']}")
 
@@ -114,7 +114,7 @@ def test_prefect_deploy_all(site: Site) -> None:
     check_declarations(site)
     check_consumers(site)
 
-    orders = (Path(site.env["FLOWS_LAKE"]) / "orders").as_uri()
+    orders = (Path(site.env["ASSETFLOW_HOME"]) / "lake" / "orders").as_uri()
     site.call("assetflow", "emit", orders)
     site.evaluate()
     consumer = site.consumers()["orders-consumer/shop"]

@@ -90,6 +90,7 @@ def test_a_shell_with_the_settings_of_another_installation_uses_the_stack_alone(
     given = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
     assert given.keys().isdisjoint(others)
     assert here.variables.items() <= given.items()
+    assert not [name for name in here.variables if name.startswith("FLOWS_")], "it is of the flows of this repository"
 
 
 def test_a_project_is_found_from_a_folder_in_it(project: Path) -> None:
