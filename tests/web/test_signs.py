@@ -34,7 +34,15 @@ def test_no_two_signs_look_alike() -> None:
 
 @pytest.mark.parametrize(
     ("state", "sign"),
-    [("Completed", "good"), ("crashed", "bad"), ("Late", "wait"), ("paused", "pause"), ("stale", "stale"), ("new", "")],
+    [
+        ("Completed", "good"),
+        ("crashed", "bad"),
+        ("Late", "wait"),
+        ("paused", "pause"),
+        ("stale", "stale"),
+        ("new", ""),
+        ("failed on this data", "bad"),
+    ],
 )
 def test_a_state_has_a_sign(state: str, sign: str) -> None:
     assert sign_of(state) == sign

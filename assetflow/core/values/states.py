@@ -11,7 +11,19 @@ Colour = Literal["good", "busy", "bad", "wait", "off"]
 # docs/glossary.md shows it as a table.
 STATES: Mapping[Sign, tuple[str, ...]] = {
     "good": (
-        *("completed", "fresh", "updated", "pass", "satisfied", "ready", "consumed", "done", "watching", "starts"),
+        *(
+            "completed",
+            "fresh",
+            "updated",
+            "pass",
+            "satisfied",
+            "ready",
+            "consumed",
+            "done",
+            "watching",
+            "starts",
+            "up to date",
+        ),
     ),
     "busy": ("running", "launched", "retrying", "queued", "preparing"),
     "bad": ("failed", "crashed", "timedout", "undeliverable", "fail", "never", "not mapped", "failing", "refused"),
@@ -27,12 +39,13 @@ _SIGN_OF: Mapping[str, Sign] = {state: sign for sign, states in STATES.items() f
 
 
 def sign_of(state: str, other: Sign = "") -> Sign:
-    """Return the sign of a state, in upper or lower case.
+    """Return the sign of a state, in upper or lower case; words may follow it, as in `failed on this data`.
 
     Parameters:
         other: the sign of a word that is not a state.
     """
-    return _SIGN_OF.get(state.lower(), other)
+    words = state.lower()
+    return _SIGN_OF.get(words) or _SIGN_OF.get(words.partition(" ")[0], other)
 
 
 def colour_of(sign: Sign) -> Colour:
