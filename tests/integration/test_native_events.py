@@ -65,11 +65,13 @@ def automate(here: Installation, asset: Asset) -> str:
 
 
 def test_each_update_counts_once_in_both_directions(here: Installation) -> None:
-    ours, theirs = Asset(f"s3://native/ours-{here.mark}"), Asset(f"s3://native/theirs-{here.mark}")
-    consumers = [here.deploy("ours", ours), here.deploy("theirs", theirs)]
+    assets = [Asset(f"s3://native/{name}-{here.mark}") for name in ("ours", "theirs", "posted")]
+    ours, theirs, posted = assets
+    consumers = [here.deploy(asset.uri.rpartition("/")[2], asset) for asset in assets]
     here.wait_for_consumers()
-    triggered = [automate(here, asset) for asset in (ours, theirs)]
+    triggered = [automate(here, asset) for asset in assets]
     update(here, ours)
+    here.update(posted.uri)
     assert materialize(here, theirs.uri, ours.uri) == 0
     for deployment in (*consumers, *triggered):
         here.until(lambda deployment=deployment: here.runs(deployment))
@@ -79,8 +81,8 @@ def test_each_update_counts_once_in_both_directions(here: Installation) -> None:
     (told_by_prefect,) = here.until(lambda: told(here, theirs, succeeded))
     assert "assetflow.recording" not in told_by_prefect["resource"]
     here.settle()
-    assert [len(here.runs(each)) for each in (*consumers, *triggered)] == [1, 1, 1, 1]
+    assert [len(here.runs(each)) for each in (*consumers, *triggered)] == [1] * 6
     with here.reader() as ledger:
-        assert [len(ledger.events.find(EventFilter(uri=each.uri))) for each in (ours, theirs)] == [1, 1]
-        (event,) = ledger.events.find(EventFilter(uri=theirs.uri))
-    assert event.origin.by == "dbt"
+        events = [ledger.events.find(EventFilter(uri=asset.uri)) for asset in assets]
+    assert [len(found) for found in events] == [1, 1, 1]
+    assert events[1][0].origin.by == "dbt"
