@@ -1,0 +1,80 @@
+"""The example of dbt beside Spark: landed files, dbt in its own environment, and a flow that runs on a dbt model."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from assetflow.ledger.records import EventFilter
+from tests.environment.prefect_server import PrefectServer
+from tests.environment.project_stack import ROOT
+from tests.integration.installation import Installation
+
+pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.spark, pytest.mark.timeout(600)]
+
+MINUTES = 240.0
+
+
+class Shop:
+    """The example's flows, served beside an evaluator."""
+
+    def __init__(self, server: PrefectServer, home: Path) -> None:
+        self.here = Installation(server, home)
+        self.here.start()
+        uv = Path(shutil.which("uv") or ROOT / ".assetflow" / "tools" / "bin" / "uv")
+        tools = {"PATH": f"{uv.parent}:{os.environ['PATH']}", "PREFECT_RUNNER_POLL_FREQUENCY": "1"}
+        env = server.env | {"ASSETFLOW_HOME": str(home), "SHOP_HOME": str(home / "lake"), **tools}
+        self.serving = subprocess.Popen([sys.executable, str(ROOT / "deployments" / "dbt" / "shop.py")], env=env)
+        self.ids = {name: self.here.until(lambda name=name: self._deployed(name)) for name in FLOWS}
+        self.here.deployments = {number: f"{name}/dbt" for name, number in self.ids.items()}
+        self.here.until(lambda: self._consumers() >= {"transform/dbt", "report/dbt"})
+
+    def land(self, amount: float) -> None:
+        self.here.post(f"/deployments/{self.ids['land']}/create_flow_run", {"parameters": {"amount": amount}})
+
+    def states(self, name: str, count: int) -> list[str]:
+        """The states in which so many runs of a flow have ended."""
+        ended = {"COMPLETED", "FAILED", "CRASHED"}
+
+        def found() -> list[str] | None:
+            states = [run["state_type"] for run in self.here.runs(self.ids[name])]
+            return states if len(states) >= count and ended.issuperset(states) else None
+
+        return self.here.until(found, seconds=MINUTES)
+
+    def close(self) -> None:
+        self.serving.terminate()
+        self.serving.wait(30)
+        self.here.close()
+
+    def _deployed(self, name: str) -> str | None:
+        answer = self.here.http.get(f"/deployments/name/{name}/dbt")
+        return answer.json()["id"] if answer.is_success else None
+
+    def _consumers(self) -> set[str]:
+        with self.here.reader() as ledger:
+            return {each.consumer.name for each in ledger.consumers.all()}
+
+
+FLOWS = ("land", "transform", "report")
+
+
+@pytest.fixture
+def shop(prefect_server: PrefectServer, tmp_path: Path) -> Iterator[Shop]:
+    made = Shop(prefect_server, tmp_path)
+    yield made
+    made.close()
+
+
+def test_dbt_runs_on_what_spark_landed_and_a_flow_on_what_dbt_made(shop: Shop) -> None:
+    shop.land(120.0)
+    assert [shop.states(name, 1) for name in FLOWS] == [["COMPLETED"]] * 3
+    with shop.here.reader() as ledger:
+        (event,) = ledger.events.find(EventFilter(uri="duckdb://warehouse/main/sales"))
+    assert event.origin.by == "dbt"
