@@ -73,9 +73,11 @@ def _end(
 ) -> Response:
     record = reader.decisions.of_run(flow_run)
     consumed = [] if record is None else reader.decisions.consumed_assets([record.number]).get(record.number, [])
+    ended = None if found else reader.ended_runs.get(flow_run)
     return pages.show(
         request,
         "run_end.html",
+        error=ended.error if ended else "",
         fragment="end",
         flow_run=flow_run,
         record=record,

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
+from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
@@ -80,6 +81,19 @@ def test_a_failed_run_shows_why_the_end_of_its_log_and_what_it_would_start(make_
     assert "given what this one was given, the 2 updates of orders, customers, and consume nothing" in end.text
     previews = [each["hx-get"] for each in end.named("div") if "preview" in each.get("hx-get", "")]
     assert previews == ["/consumers/report/nightly/run/preview"]
+
+
+def test_why_it_failed_is_there_while_prefect_is_away_or_has_deleted_it(make_site: MakeSite, ledger: Ledger) -> None:
+    failed(ledger)
+    (made,) = ledger.reader.decisions.find()
+    of = (0, RUN, "wise-otter", made.deployment_id, "", None, "Failed", "failed", "decision", made.id)
+    ledger.writer.ended_runs.add([EndedRun(*of, NOON, NOON, NOON, MESSAGE, state_at=NOON)], NOON)
+    prefect = Prefect()
+    site = make_site(prefect=prefect.connect)
+    prefect.run = None
+    assert f"Why it failed {MESSAGE} Prefect does not know this run" in site.page(f"/runs/{RUN}/end").text
+    prefect.is_away = True
+    assert f"Why it failed {MESSAGE} Prefect does not answer" in site.page(f"/runs/{RUN}/end").text
 
 
 def test_a_run_is_retried_or_started_again_with_what_it_was_given(make_site: MakeSite, ledger: Ledger) -> None:
