@@ -19,57 +19,42 @@ app = cyclopts.App(
     # An option without a value is on or off; only those that name their opposite have one.
     default_parameter=cyclopts.Parameter(negative=""),
 )
-app.command("assetflow.cli.assets:app", name="assets", help="Assets: what tasks update and flows run on.")
-app.command(
-    "assetflow.cli.backfill:app",
-    name="backfill",
-    help="Run a consumer for past keys, or backfill an asset and what lies below it.",
-)
-app.command("assetflow.cli.consumers:app", name="consumers", help="Consumers: flows that run on assets.")
-app.command("assetflow.cli.database:app", name="database", help="The ledger's database: upgrade, check and prune it.")
-app.command("assetflow.cli.deadlines:app", name="deadlines", help="Deadlines that were missed.")
-app.command("assetflow.cli.decisions:app", name="decisions", help="Decisions: why runs were started.")
-app.command("assetflow.cli.diff:diff", name="diff", help="Show what a deploy would change, before it.")
-app.command(
-    "assetflow.cli.stacks:demo", name="demo", help="Run the example pipelines on real data and show what happened."
-)
-app.command("assetflow.cli.stacks:dev", name="dev", help="Start Prefect, the evaluator and a worker for this project.")
-app.command("assetflow.cli.emit:emit", name="emit", help="Record that an asset was updated.")
-app.command(
-    "assetflow.cli.evaluator:app",
-    name="evaluator",
-    help="The process that decides which flows run and starts their runs.",
-)
-app.command(
-    "assetflow.cli.events:app", name="events", help="Events: updates of assets, and what each consumer did with them."
-)
-app.command("assetflow.cli.explain:explain", name="explain", help="Explain why something runs, or why it does not.")
-app.command("assetflow.cli.freshness:freshness", name="freshness", help="Show how fresh assets with a policy are.")
-app.command("assetflow.cli.init:init", name="init", help="Write the files of a project.")
-app.command("assetflow.cli.explain:lineage", name="lineage", help="Show what leads to an asset, and what follows.")
-app.command("assetflow.cli.lint:lint", name="lint", help="Say what is wrong with the schedules of flows.")
-app.command("assetflow.cli.emit:observe", name="observe", help="Record which version of a source was seen.")
-app.command("assetflow.cli.partitions:app", name="partitions", help="Partitions: what has run for which key.")
-app.command(
-    "assetflow.cli.freshness:plan",
-    name="plan",
-    help="Show what Eager and Lazy consumers would run, and what holds them back.",
-)
-app.command("assetflow.cli.queue:app", name="queue", help="Queues: updates that consumers have not consumed yet.")
-app.command(
-    "assetflow.cli.freshness:retry", name="retry", help="Let a consumer try again, or run its failed runs again."
-)
-app.command("assetflow.cli.runs:app", name="runs", help="Flow runs that assetflow started.")
-app.command("assetflow.cli.server:app", name="server", help="Evaluator, REST API and pages in one process.")
-app.command("assetflow.cli.simulate:simulate", name="simulate", help="Show what schedules would do with events.")
-app.command("assetflow.cli.stacks:app", name="spark", help="Spark's own local Connect server of this project.")
-app.command("assetflow.cli.status:status", name="status", help="Show whether everything works, and what is waiting.")
-app.command("assetflow.cli.trace:trace", name="trace", help="Show what an update or a run led to.")
-app.command("assetflow.cli.watcher:app", name="watcher", help="The process that watches queues and files.")
-app.command("assetflow.cli.watchers:app", name="watchers", help="Watchers: queues and files that update assets.")
-app.command(
-    "assetflow.cli.version:version", name="version", help="Show the versions of assetflow and of what it runs on."
-)
+# Each command: where it is below `assetflow.cli`, and its help.
+_COMMANDS = {
+    "assets": ("assets:app", "Assets: what tasks update and flows run on."),
+    "backfill": ("backfill:app", "Run a consumer for past keys, or backfill an asset and what lies below it."),
+    "consumers": ("consumers:app", "Consumers: flows that run on assets."),
+    "database": ("database:app", "The ledger's database: upgrade, check and prune it."),
+    "deadlines": ("freshness:deadlines_app", "Deadlines that were missed."),
+    "decisions": ("decisions:app", "Decisions: why runs were started."),
+    "diff": ("project:diff", "Show what a deploy would change, before it."),
+    "demo": ("stacks:demo", "Run the example pipelines on real data and show what happened."),
+    "dev": ("stacks:dev", "Start Prefect, the evaluator and a worker for this project."),
+    "emit": ("emit:emit", "Record that an asset was updated."),
+    "evaluator": ("processes:evaluator_app", "The process that decides which flows run and starts their runs."),
+    "events": ("events:app", "Events: updates of assets, and what each consumer did with them."),
+    "explain": ("explain:explain", "Explain why something runs, or why it does not."),
+    "freshness": ("freshness:freshness", "Show how fresh assets with a policy are."),
+    "init": ("init:init", "Write the files of a project."),
+    "lineage": ("explain:lineage", "Show what leads to an asset, and what follows."),
+    "lint": ("project:lint", "Say what is wrong with the schedules of flows."),
+    "observe": ("emit:observe", "Record which version of a source was seen."),
+    "partitions": ("partitions:app", "Partitions: what has run for which key."),
+    "plan": ("freshness:plan", "Show what Eager and Lazy consumers would run, and what holds them back."),
+    "queue": ("queue:app", "Queues: updates that consumers have not consumed yet."),
+    "retry": ("freshness:retry", "Let a consumer try again, or run its failed runs again."),
+    "runs": ("runs:app", "Flow runs that assetflow started."),
+    "server": ("server:app", "Evaluator, REST API and pages in one process."),
+    "simulate": ("simulate:simulate", "Show what schedules would do with events."),
+    "spark": ("stacks:app", "Spark's own local Connect server of this project."),
+    "status": ("status:status", "Show whether everything works, and what is waiting."),
+    "trace": ("explain:trace", "Show what an update or a run led to."),
+    "watcher": ("processes:watcher_app", "The process that watches queues and files."),
+    "watchers": ("watchers:app", "Watchers: queues and files that update assets."),
+    "version": ("version:version", "Show the versions of assetflow and of what it runs on."),
+}
+for _name, (_place, _help) in _COMMANDS.items():
+    app.command(f"assetflow.cli.{_place}", name=_name, help=_help)
 # What it installs is a script of the shell: to complete a word, no Python starts.
 app.register_install_completion_command(  # pyright: ignore[reportUnknownMemberType]
     help="Install completion for your shell (bash, zsh, fish)."

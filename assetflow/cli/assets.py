@@ -1,34 +1,49 @@
-"""`assetflow assets ls`."""
+"""`assetflow assets`: list assets, show one with its status and its checks, and hide what no flow uses."""
 
 from __future__ import annotations
 
+import json as json_format
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import cyclopts
+from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, lines, print_json, rows, show, table, text, time_cell
-from assetflow.cli.values import AsJson, AssetName, this_user
-from assetflow.cli.watch import lists
-from assetflow.core.shapes import TextOrNull, shape
+from assetflow.cli.events import events_table
+from assetflow.cli.layouts import UNKNOWN, freshness_cell, state_cell, status_parts
+from assetflow.cli.output import (
+    NOTHING_KEPT,
+    answer,
+    empty_message,
+    lines,
+    lists,
+    print_json,
+    rows,
+    show,
+    table,
+    tell,
+    text,
+    time_cell,
+)
+from assetflow.cli.values import AsJson, AssetName, Wide, this_user
+from assetflow.core.explain import shown_event
+from assetflow.core.explain.status import Status
+from assetflow.core.shapes import TextOrNull, as_json, shape
+from assetflow.core.values.addresses import redact
 from assetflow.core.values.conditions import Token
+from assetflow.core.values.events import CheckedData, CheckHistory, CheckResult
+from assetflow.core.values.words import ago, at, shown
+from assetflow.errors import InvalidCall, UnknownAsset
+from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import AssetRecord, DeclaredEdge, RedactedExtra
+from assetflow.ledger.records import AssetRecord, DeclaredEdge, EventFilter, RedactedExtra
 from assetflow.operations import lookup
 from assetflow.operations.installation import Installation
+from assetflow.operations.lookup import find_uri
 
 app = cyclopts.App(name="assets", help="Assets: what tasks update and flows run on.")
-app.command(
-    "assetflow.cli.asset_status:status", name="status", help="Show whether assets are up to date, and what has changed."
-)
-
-app.command("assetflow.cli.asset_facts:show_asset", name="show", help="Show one asset: its flows and latest updates.")
-app.command("assetflow.cli.asset_checks:show_checks", name="checks", help="Show what the checks of an asset found.")
-app.command("assetflow.cli.assets:hide", name="hide", help="Hide an asset that no flow declares or runs on.")
-app.command("assetflow.cli.assets:unhide", name="unhide", help="Show a hidden asset again.")
-
 ByToken = dict[Token, list[str]]
 
 
@@ -68,14 +83,9 @@ def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, js
         listed = list_assets(reader, hidden=hidden)
         found = [each for each in listed if group in (None, each.group)]
         empty = empty_message(reader, _nothing(group, hidden, listed))
-    if json:
-        print_json(found)
-        return
-    now = datetime.now(UTC)
     columns = ("asset", "uri", "group", "last update", "events", "producers", "consumers")
     made = table(*columns, right=("events",), whole=("uri",))
-    cells = (_cells(each, now) for each in found)
-    show(rows(made, cells, empty=empty, spare=("uri", "group", "events"), wide=wide), wide=wide)
+    answer(found, made, map(_cells, found), json=json, empty=empty, spare=("uri", "group", "events"), wide=wide)
 
 
 def _nothing(group: str | None, hidden: bool, listed: Sequence[AssetLine]) -> str:
@@ -128,7 +138,7 @@ def _names(by_token: ByToken, asset: AssetRecord) -> list[str]:
     return sorted({name for token in tokens for name in by_token.get(token, ())})
 
 
-def _cells(each: AssetLine, now: datetime) -> list[Text]:
+def _cells(each: AssetLine) -> list[Text]:
     uri = each.uri
     name = ", ".join(name for name in each.names if name != uri) or uri
     return [
@@ -136,13 +146,14 @@ def _cells(each: AssetLine, now: datetime) -> list[Text]:
         # On a terminal, a URI without a name stands once.
         text("" if name == uri and sys.stdout.isatty() else uri),
         text(each.group),
-        time_cell(each.last_update, now),
+        time_cell(each.last_update),
         Text(str(each.events)),
         lines(each.producers),
         lines(each.consumers),
     ]
 
 
+@app.command(help="Hide an asset that no flow declares or runs on.")
 def hide(asset: AssetName, /, *, json: AsJson = False) -> None:
     """Hide an asset that no flow declares or runs on, until its next update.
 
@@ -151,20 +162,167 @@ def hide(asset: AssetName, /, *, json: AsJson = False) -> None:
 
     with Ledger.open() as ledger:
         uri = lookup.hide(Installation(ledger), asset, by=this_user())
-    _tell(uri, hidden=True, json=json)
+    _tell_hidden(uri, hidden=True, json=json)
 
 
+@app.command(help="Show a hidden asset again.")
 def unhide(asset: AssetName, /, *, json: AsJson = False) -> None:
     """Show a hidden asset again."""
     from assetflow.ledger import Ledger
 
     with Ledger.open() as ledger:
         uri = lookup.unhide(Installation(ledger), asset)
-    _tell(uri, hidden=False, json=json)
+    _tell_hidden(uri, hidden=False, json=json)
 
 
-def _tell(uri: str, *, hidden: bool, json: bool) -> None:
+def _tell_hidden(uri: str, *, hidden: bool, json: bool) -> None:
+    words = f"{uri} is hidden until its next update." if hidden else f"{uri} is shown."
+    tell({"uri": uri, "hidden": hidden}, text(words), json=json)
+
+
+@app.command(name="checks", help="Show what the checks of an asset found.")
+def show_checks(
+    asset: AssetName, /, *, key: str | None = None, limit: int = 10, wide: Wide = False, json: AsJson = False
+) -> None:
+    """Show what the checks of an asset found in its last updates, and in data that was held back, newest first.
+
+    Parameters
+    ----------
+    key
+        Only in this partition.
+    limit
+        So many updates are looked at.
+    """
+    with Reader.open() as reader:
+        uri = find_uri(reader, asset)
+        found = CheckHistory(uri, reader.checks.history(uri, key, limit=limit))
+        empty = empty_message(reader, "No update of this asset was checked: its task declares no checks=.")
+    made = table("time", "partition", "check", "result", "became", whole=("check",))
+    answer(found, made, _check_lines(found.history), json=json, empty=empty, spare=("partition",), wide=wide)
+
+
+def _check_lines(items: Iterable[CheckedData]) -> Iterable[list[Text]]:
+    for each in items:
+        became = text("an update") if each.event_id is not None else text("held back", "red")
+        for result in each.checks:
+            yield [time_cell(each.at), text(each.partition_key), text(result.check), _check_result(result), became]
+
+
+def _check_result(result: CheckResult) -> Text:
+    if result.passed:
+        return text("passed", "green")
+    return text(f"failed {result.describe()}", "yellow" if result.severity == "warn" else "red")
+
+
+_LATEST = 5
+
+
+@app.command(name="show", help="Show one asset: its flows and latest updates.")
+def show_asset(asset: str, /, *, wide: Wide = False, json: AsJson = False) -> None:
+    """Show one asset: which flows make it, run on it and read it, whether it is up to date, and its latest updates.
+
+    Parameters
+    ----------
+    asset
+        The asset's URI or its name.
+    """
+    now = datetime.now(UTC)
+    with Reader.open() as reader:
+        uri = find_uri(reader, asset)
+        found = reader.assets.get(uri=uri)
+        if found is None:
+            raise UnknownAsset(f"no asset is called {asset!r}", fix="`assetflow assets ls` lists the assets")
+        users = reader.assets.users_of([found.record])[uri]
+        latest = reader.events.find(EventFilter(uri=uri), newest_first=True, limit=_LATEST)
+        status = reader.freshness.status(uri, None, now)
+        failed = reader.ended_runs.failed_makers([uri])
+        empty = empty_message(reader, "It was never updated.")
     if json:
-        print_json({"uri": uri, "hidden": hidden})
+        events = [shown_event(event) for event in latest]
+        print_json(as_json(found.shown(users)) | {"status": status, "failed_makers": failed, "latest_events": events})
+        return
+    troubles = [text(each.as_maker(), "red") for each in failed]
+    show(*_facts(found, users, status, now), *troubles, Text(), events_table(latest, empty=empty, wide=wide))
+
+
+def _facts(found: ListedAsset, users: AssetUsers, status: Status, now: datetime) -> Iterable[RenderableType]:
+    record = found.record
+    yield Text.assemble(
+        text(found.name, "bold"), *([] if found.name == record.uri else ["  ", text(record.uri, "dim")])
+    )
+    last = "never" if found.last_time is None else f"{ago(found.last_time, now)}, {at(found.last_time)}"
+    facts = {
+        "updated": Text(last),
+        "status": state_cell(status),
+        "group": text(record.group),
+        "made by": _joined(users.producers),
+        "runs": _joined(users.scheduled),
+        "read by": _joined(users.readers),
+        "aliases": _joined(record.aliases),
+        "extra": text(json_format.dumps(redact(record.extra), ensure_ascii=False)) if record.extra else Text(),
+    }
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        if str(value):
+            yield Text.assemble((f"{name:<{width}}  ", "dim"), value)
+
+
+def _joined(names: Iterable[str]) -> Text:
+    return Text(", ".join(map(shown, sorted(names))))
+
+
+@app.command(help="Show whether assets are up to date, and what has changed.")
+@lists
+def status(
+    asset: str | None = None,
+    /,
+    *,
+    key: str | None = None,
+    stale: bool = False,
+    wide: bool = False,
+    json: AsJson = False,
+) -> int:
+    """Show whether assets are up to date, and what has changed since they were made.
+
+    The exit status is 1 if one of them fails its freshness policy, else 3 if the state of one is not known now.
+
+    Parameters
+    ----------
+    asset
+        One asset, by its URI or name. Without it, all assets that Eager and Lazy flows need.
+    key
+        One partition of the asset.
+    stale
+        List only assets that are not up to date, or made from something that is not.
+    wide
+        Show all columns, however wide the terminal is.
+    """
+    if key is not None and asset is None:
+        raise InvalidCall("--key needs an asset", fix="Write `assetflow assets status URI --key KEY`")
+    now = datetime.now(UTC)
+    with Reader.open() as reader:
+        if asset is None:
+            found = reader.freshness.statuses(None, now)
+        else:
+            found = [reader.freshness.status(find_uri(reader, asset), key, now)]
+        names = reader.assets.names([each.uri for each in found])
+        empty = empty_message(reader, "Everything is up to date." if found else NOTHING_KEPT)
+    fails = any(each.freshness == "fail" for each in found)
+    unknown = any(each.why for each in found)
+    found = [each for each in found if each.outdated or not stale]
+    if json:
+        print_json(found if asset is None else found[0] if found else None)
+    elif asset is None:
+        made = table("asset", "uri", "state", "freshness", "made by", "why", whole=("uri",))
+        cells = (_status_cells(each, names[each.uri]) for each in found)
+        show(rows(made, cells, empty=empty, spare=("uri", "made by"), wide=wide), wide=wide)
     else:
-        show(text(f"{uri} is hidden until its next update." if hidden else f"{uri} is shown."))
+        show(*(part for each in found for part in status_parts(each)))
+    return 1 if fails else UNKNOWN if unknown else 0
+
+
+def _status_cells(status: Status, name: str) -> list[Text]:
+    more = len(status.causes) - 1
+    why = status.causes[0].words + (f", and {more} more" if more > 0 else "") if status.causes else ""
+    made_by = text(status.producer or "")
+    return [text(name), text(status.uri), state_cell(status), freshness_cell(status), made_by, text(why)]

@@ -1,4 +1,4 @@
-"""`assetflow backfill`: run a consumer once for each of some past keys, a few at a time; or backfill an asset."""
+"""`assetflow backfill`: run a consumer once for each of some past keys, or backfill an asset and what lies below it."""
 
 from __future__ import annotations
 
@@ -6,41 +6,56 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
+from time import sleep
 from typing import Annotated
 
 import cyclopts
 from cyclopts import Parameter
+from rich.text import Text
 
-from assetflow.cli.asset_backfill import (
-    backfill_asset,
-    list_backfills,
-    resume_backfill,
-    show_backfill,
-    stop_backfill,
+from assetflow.cli.output import (
+    answer,
+    empty_message,
+    id_cell,
+    lists,
+    print_json,
+    rows,
+    show,
+    state_text,
+    table,
+    text,
+    time_cell,
 )
-from assetflow.cli.output import print_json, show, text
-from assetflow.cli.values import AsJson, AtLeastOne, BackfillNumber, From, To, read_range
-from assetflow.cli.watch import lists
+from assetflow.cli.values import AsJson, AtLeastOne, BackfillNumber, From, To, read_range, this_user
+from assetflow.core.freshness.records import StepState
+from assetflow.core.shapes import as_json
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.words import count, shown, some
 from assetflow.errors import AssetflowError, InvalidCall, UnknownConsumer
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.lease import Evaluators
 from assetflow.ledger.ledger import Ledger
+from assetflow.ledger.read.backfills import BackfillRecord, Planned
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, KeyDecisions
+from assetflow.operations import backfill as backfills
 from assetflow.operations.backfill import (
+    BackfillWanted,
     asset_to_backfill,
     attempts_for,
     check_partitioned,
+    find_backfill,
     keys_between,
     named_keys,
+    plan,
     run_backfill,
 )
+from assetflow.operations.deciding_ledger import Decider
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer
 
 AT_ONCE = 2
+LOOK_EVERY = 0.3
 
 app = cyclopts.App(name="backfill", help="Run a consumer for past keys, or backfill an asset and what lies below it.")
 
@@ -115,7 +130,7 @@ def backfill(
                 record,
                 attempts,
                 concurrency=concurrency or AT_ONCE,
-                on_made=_quiet if json else partial(_tell_made, record),
+                on_made=partial(_tell_made, record, quiet=json),
                 on_waiting=_tell_waiting,
             )
     failed = [key for key in attempts if not dry_run and not states[key].is_done]
@@ -130,25 +145,62 @@ def backfill(
 @lists
 def ls(*, json: AsJson = False) -> None:
     """List the backfills of assets, newest first."""
-    list_backfills(json=json)
+    with Reader.open() as reader:
+        found = reader.backfills.all()
+        empty = empty_message(reader, "No backfills of assets yet.")
+    made = table("backfill", "asset", "state", "done", "failed", "taken off", "of", "made", "by", "why")
+    spare = ("why", "taken off", "by", "made")
+    answer([each.shown() for each in found], made, map(_cells, found), json=json, empty=empty, spare=spare)
 
 
 @app.command(name="show")
 def show_one(number: BackfillNumber, /, *, json: AsJson = False) -> None:
     """Show how far a backfill of an asset has come, wave by wave, and what failed."""
-    show_backfill(number, json=json)
+    with Reader.open() as reader:
+        record = find_backfill(reader, number)
+        columns = reader.backfills.progress(number)
+        failed = reader.backfills.targets(number, state="failed")
+        running = reader.backfills.targets(number, state="asked")
+    if json:
+        print_json(as_json(record.shown()) | {"waves": columns, "running": running, "failed": failed})
+        return
+    _tell_of_asset(record, json=False)
+    waves = table("wave", "consumer", "todo", "running", "done", "failed", "taken off", right=["wave"])
+    states: Sequence[StepState] = ("todo", "asked", "done", "failed", "removed")
+    cells = (
+        [Text(str(each.wave + 1)), text(each.consumer), *(Text(str(each.counts[s])) for s in states)]
+        for each in columns
+    )
+    show(rows(waves, cells, empty=""))
+    if failed or running:
+        runs = table("consumer", "key", "state", "run", "error")
+        parts = (
+            [
+                text(each.consumer),
+                text(each.target_key or ""),
+                Text("running" if each.state == "asked" else "failed"),
+                id_cell(each.flow_run_id),
+                text(each.error),
+            ]
+            for each in [*failed, *running]
+        )
+        show(rows(runs, parts, empty=""))
 
 
 @app.command
 def stop(number: BackfillNumber, /, *, json: AsJson = False) -> None:
     """Stop a backfill of an asset: its runs go on, and no further one starts."""
-    stop_backfill(number, json=json)
+    with Ledger.open() as ledger:
+        record = backfills.stop(_here(ledger), number)
+    _tell_of_asset(record, json=json)
 
 
 @app.command
 def resume(number: BackfillNumber, /, *, json: AsJson = False) -> None:
     """Resume a backfill of an asset that was stopped or failed: what failed runs again, with what lies below it."""
-    resume_backfill(number, json=json)
+    with Ledger.open() as ledger:
+        record = backfills.resume(_here(ledger), number)
+    _tell_of_asset(record, json=json)
 
 
 def _is_asset(what: str) -> bool:
@@ -174,11 +226,9 @@ def _wanted(
     return named_keys(record.consumer.schedule, keys) if keys else keys_between(reader, record, *read_range(start, end))
 
 
-def _quiet(_decision: Decision) -> None: ...
-
-
-def _tell_made(record: ConsumerRecord, decision: Decision) -> None:
-    show(text(f"{record.consumer.name} runs for {decision.target_key}"))
+def _tell_made(record: ConsumerRecord, decision: Decision, *, quiet: bool) -> None:
+    if not quiet:
+        show(text(f"{record.consumer.name} runs for {decision.target_key}"))
 
 
 def _tell_waiting(evaluators: Evaluators) -> None:
@@ -217,3 +267,97 @@ def _tell(
         show(text(f"{count(left, 'key')} skipped: already run, or running now"))
     if failed:
         sys.stderr.write(shown(f"not completed: {some(list(failed))}; --again runs them once more") + "\n")
+
+
+def backfill_asset(
+    asset: str,
+    keys: Sequence[str],
+    start: str | None,
+    end: str | None,
+    *,
+    concurrency: int | None,
+    why: str,
+    dry_run: bool,
+    wait: bool,
+    json: bool,
+) -> int:
+    """Backfill an asset, or show what that would run; return the exit status."""
+    with Ledger.open() as ledger:
+        uri, down = asset_to_backfill(ledger.reader, asset)
+        between = None if start is None and end is None else read_range(start, end)
+        wanted = BackfillWanted(uri, down, keys, between)
+        planned = plan(ledger.reader, wanted)
+        if dry_run:
+            _show_waves(uri, planned, json=json)
+            return 0
+        most = concurrency or backfills.CONCURRENCY
+        made = backfills.begin(_here(ledger), wanted, planned, concurrency=most, by=this_user(), why=why)
+        if wait:
+            made = _wait_for(ledger.reader, made)
+        elif not (evaluators := ledger.reader.evaluators()).alive:
+            _tell_waiting(evaluators)
+    _tell_of_asset(made, json=json)
+    return int(made.state == "failed")
+
+
+def _here(ledger: Ledger) -> Installation:
+    return Installation(ledger, other_ledger=Decider(ledger.reader).other)
+
+
+def _wait_for(reader: Reader, record: BackfillRecord) -> BackfillRecord:
+    told = False
+    while record.state == "running":
+        if not told and not (evaluators := reader.evaluators()).alive:
+            told = True
+            _tell_waiting(evaluators)
+        sleep(LOOK_EVERY)
+        record = find_backfill(reader, record.number)
+    return record
+
+
+def _tell_of_asset(record: BackfillRecord, *, json: bool) -> None:
+    if json:
+        print_json(record.shown())
+        return
+    each = record.backfill
+    below = " and what lies below it" if each.down else ""
+    show(text(f"backfill {each.number} of {record.name}{below}: {record.state}, {_progress(record)}"))
+    if record.state == "running":
+        show(text(f"assetflow backfill show {each.number} shows how far it is"))
+    if record.state in ("failed", "stopped"):
+        again = " runs again what failed, with what lies below" if record.state == "failed" else " lets it go on"
+        show(text(f"assetflow backfill resume {each.number}{again}"))
+
+
+def _progress(record: BackfillRecord) -> str:
+    each = record.backfill
+    parts = [f"{each.done} of {count(record.total, 'run')} done"]
+    parts += [f"{number} {word}" for number, word in ((each.failed, "failed"), (each.removed, "taken off")) if number]
+    return ", ".join(parts)
+
+
+def _cells(record: BackfillRecord) -> list[Text]:
+    each = record.backfill
+    return [
+        Text(str(each.number)),
+        text(record.name + ("+" if each.down else "")),
+        state_text(record.state),
+        *(Text(str(number)) for number in (each.done, each.failed, each.removed, record.total)),
+        time_cell(each.made),
+        text(each.by),
+        text(each.why),
+    ]
+
+
+def _show_waves(uri: str, planned: Planned, *, json: bool) -> None:
+    waves = planned.waves()
+    if json:
+        print_json({"uri": uri, "dry_run": True, "total_targets": len(planned.steps), "waves": waves})
+        return
+    made = table("wave", "consumer", "runs", "keys", right=["wave", "runs"])
+    cells = (
+        [Text(str(number)), text(name), Text(str(len(keys))), Text(shown(some([key for key in keys if key])))]
+        for number, wave in enumerate(waves, 1)
+        for name, keys in wave.items()
+    )
+    show(rows(made, cells, empty=""))

@@ -15,11 +15,9 @@ import cyclopts
 from cyclopts import Parameter
 from rich.text import Text
 
-from assetflow.cli.explanation_output import failing_lines
-from assetflow.cli.output import empty_message, print_json, rows, show, table, text, time_cell
-from assetflow.cli.runs_output import runs_table
+from assetflow.cli.layouts import failing_lines, runs_table
+from assetflow.cli.output import empty_message, lists, print_json, rows, show, table, tell, text, time_cell
 from assetflow.cli.values import AsJson
-from assetflow.cli.watch import lists
 from assetflow.core.shapes import as_json
 from assetflow.core.values.words import count, some
 from assetflow.core.wire.deployments import Deployed, RefusedDeployment, fingerprint
@@ -79,7 +77,7 @@ def ls(
             text(each.condition),
             text(each.state),
             each.paused,
-            time_cell(each.last.made if each.last else None, now),
+            time_cell(each.last.made if each.last else None),
         )
         for each in listed
     )
@@ -124,10 +122,7 @@ def refused(*, json: AsJson = False) -> int:
     with Reader.open() as reader:
         found = reader.refused_deployments()
         empty = empty_message(reader, "No deployment is refused.")
-    if json:
-        print_json(found)
-    else:
-        show(*map(_refusal, found) if found else [text(empty)])
+    tell(found, *(map(_refusal, found) if found else [text(empty)]), json=json)
     return int(bool(found))
 
 

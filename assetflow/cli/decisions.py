@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.explanation_output import show_explanation
-from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, state_text, table, text, time_cell
+from assetflow.cli.layouts import show_explanation
+from assetflow.cli.output import answer, empty_message, id_cell, lists, state_text, table, tell, text, time_cell
 from assetflow.cli.values import AsJson, AtLeastOne, DecisionName, Wide, this_user
-from assetflow.cli.watch import lists
 from assetflow.core.shapes import as_json
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
@@ -56,15 +53,12 @@ def ls(
         found = reader.decisions.find(consumer=number, status=status, limit=limit)
         events = {key: len(consumed) for key, consumed in reader.decisions.events_of(found).items()}
         empty = empty_message(reader, "No decisions." if status else "No decisions yet.")
-    if json:
-        print_json([as_json(each) | {"events": events[each.id]} for each in found])
-        return
-    now = datetime.now(UTC)
+    document = [as_json(each) | {"events": events[each.id]} for each in found]
     columns = ("#", "consumer", "key", "made", "events", "status", "flow run", "decision")
     made = table(*columns, right=("#", "events"), whole=("flow run", "decision"))
-    cells = (_cells(each, events[each.id], now, wide) for each in found)
+    cells = (_cells(each, events[each.id], wide) for each in found)
     spare = ("decision", "events", "made", "flow run")
-    show(rows(made, cells, empty=empty, spare=spare, wide=wide), wide=wide)
+    answer(document, made, cells, json=json, empty=empty, spare=spare, wide=wide)
 
 
 @app.command(name="show")
@@ -100,13 +94,11 @@ def give_up(decision: DecisionName, /, *, why: str, by: str | None = None, json:
     with Ledger.open() as ledger, places(why="--why"):
         found = find_decision(ledger.reader, decision).id
         decisions.give_up(Installation(ledger), found, by=this_user() if by is None else by, why=why)
-    if json:
-        print_json({"id": str(found), "status": "undeliverable"})
-    else:
-        show(text(f"Decision {found} is given up: it gets no run."))
+    words = text(f"Decision {found} is given up: it gets no run.")
+    tell({"id": str(found), "status": "undeliverable"}, words, json=json)
 
 
-def _cells(each: DecisionRecord, events: int, now: datetime, wide: bool) -> list[Text]:
+def _cells(each: DecisionRecord, events: int, wide: bool) -> list[Text]:
     status = state_text(each.run_state or each.status)
     if each.error:
         status.append(f": {text(each.error).plain}")
@@ -114,7 +106,7 @@ def _cells(each: DecisionRecord, events: int, now: datetime, wide: bool) -> list
         Text(str(each.number)),
         text(each.consumer_name),
         text(each.target_key or ""),
-        time_cell(each.made, now),
+        time_cell(each.made),
         Text(str(events)),
         status,
         id_cell(each.flow_run_id, wide=wide),

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from cyclopts import Parameter
 
-from assetflow.cli.output import print_json, show, text
+from assetflow.cli.output import print_json, show, tell, text
 from assetflow.cli.values import AsJson, Id, this_user
 from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
 from assetflow.core.values.assets import check_data_version
@@ -114,14 +114,11 @@ def emit(
     emitted = _record(event)
     for warning in emitted.warnings:
         sys.stderr.write(f"{shown(warning)}\n")
-    if json:
-        print_json(emitted.as_json())
-    else:
-        show(*(text(line) for line in _outcome_lines(emitted)))
+    tell(emitted.as_json(), *map(text, _outcome_lines(emitted)), json=json)
 
 
 def _preview(event: AssetEvent, json: bool) -> None:
-    from assetflow.cli.watch import show_preview
+    from assetflow.cli.layouts import show_preview
     from assetflow.ledger.read.reader import Reader
     from assetflow.operations.what_if import if_updated
 

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json as json_format
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 
 import cyclopts
 from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.explanation_output import show_explanation
-from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.layouts import show_explanation
+from assetflow.cli.output import (
+    answer,
+    empty_message,
+    id_cell,
+    lists,
+    rows,
+    table,
+    tell,
+    text,
+    time_cell,
+)
 from assetflow.cli.values import AsJson, AtLeastOne, EventName, Wide, since_option
-from assetflow.cli.watch import lists
 from assetflow.core.explain import shown_event, source_of
 from assetflow.core.values.addresses import redact
 from assetflow.core.values.events import AssetEvent
@@ -72,10 +80,7 @@ def ls(
         found = reader.events.find(query, newest_first=True, limit=limit)
         none = "No events yet: run a flow whose task has outlets." if query == EventFilter() else "No such events."
         empty = empty_message(reader, none)
-    if json:
-        print_json([shown_event(event) for event in found])
-        return
-    show(events_table(found, datetime.now(UTC), empty=empty, wide=wide), wide=wide)
+    tell([shown_event(event) for event in found], events_table(found, empty=empty, wide=wide), json=json, wide=wide)
 
 
 @app.command(name="show")
@@ -92,7 +97,7 @@ def show_event(event: EventName, /, *, json: AsJson = False) -> None:
     show_explanation(explanation, json=json)
 
 
-def events_table(found: Iterable[AssetEvent], now: datetime, *, empty: str, wide: bool) -> RenderableType:
+def events_table(found: Iterable[AssetEvent], *, empty: str, wide: bool) -> RenderableType:
     """Return a table of events.
 
     Parameters:
@@ -100,16 +105,16 @@ def events_table(found: Iterable[AssetEvent], now: datetime, *, empty: str, wide
         wide: the command's `--wide`.
     """
     made = table("#", "asset", "key", "occurred", "by", "extra", "id", right=("#",), whole=("id",))
-    cells = (_cells(event, now, wide) for event in found)
+    cells = (_cells(event, wide) for event in found)
     return rows(made, cells, empty=empty, spare=("extra", "by", "id"), wide=wide)
 
 
-def _cells(event: AssetEvent, now: datetime, wide: bool) -> list[Text]:
+def _cells(event: AssetEvent, wide: bool) -> list[Text]:
     return [
         Text(str(event.sequence)),
         text(event.asset.name),
         text(event.partition_key or ""),
-        time_cell(event.occurred, now),
+        time_cell(event.occurred),
         text(source_of(event.origin)),
         Text(_shortened(event.extra)),
         id_cell(event.id, wide=wide),
@@ -124,17 +129,13 @@ def _shortened(extra: Mapping[str, object]) -> str:
 
 
 def _refused(found: list[RefusedRecord], *, wide: bool, json: bool, empty: str) -> None:
-    if json:
-        print_json(found)
-        return
-    now = datetime.now(UTC)
     made = table("at", "reason", "rule", "source", "id", whole=("id",))
     cells = (
         [
-            time_cell(each.at, now),
+            time_cell(each.at),
             *map(text, (each.reason, each.rule or "", each.source)),
             id_cell(each.id, wide=wide),
         ]
         for each in found
     )
-    show(rows(made, cells, empty=empty, spare=("source", "rule", "id"), wide=wide), wide=wide)
+    answer(found, made, cells, json=json, empty=empty, spare=("source", "rule", "id"), wide=wide)

@@ -1,4 +1,4 @@
-"""`assetflow explain`: explain why something runs, or why it does not."""
+"""`assetflow explain`, `lineage` and `trace`: why something runs or does not, and what leads to what."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from uuid import UUID
 
 from rich.text import Text
 
-from assetflow.cli.explanation_output import Explanation, show_explanation
-from assetflow.cli.output import mark, print_json, show, text
-from assetflow.cli.runs_output import states_now
-from assetflow.cli.status_output import show_asset
-from assetflow.cli.values import AsJson, DecisionName, EventName, ZeroOrMore, since_option
-from assetflow.cli.watch import watchable
+from assetflow.cli.layouts import Explanation, show_asset, show_explanation, states_now
+from assetflow.cli.output import mark, print_json, show, tell, text, watchable
+from assetflow.cli.values import AsJson, DecisionName, EventName, Wide, ZeroOrMore, since_option
 from assetflow.core.explain import ConsumerExplanation, DecisionExplanation, PartitionExplanation
+from assetflow.core.explain.trace import TraceLine, drawn, line_words
 from assetflow.core.graph.lineage import Way, loops_through
-from assetflow.core.values.words import ago, count
+from assetflow.core.values.words import ago, at, count
 from assetflow.errors import InvalidCall
 from assetflow.ledger.read.explanations import (
     asset_explanation,
@@ -29,7 +27,7 @@ from assetflow.ledger.read.explanations import (
     run_explanation,
 )
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.graph import Graph, Placed, Wanted, graph_of
+from assetflow.operations.graph import Graph, Placed, Wanted, graph_of, trace_of
 from assetflow.operations.lookup import find_consumer, find_decision, find_event, find_node, find_uri
 
 
@@ -129,10 +127,7 @@ def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: AsJ
     with Reader.open() as reader:
         node = find_node(reader, what)
         graph = _with_states_now(reader, graph_of(reader, Wanted(node, up, down, hubs=False)))
-    if json:
-        print_json(graph)
-    else:
-        show(*_lines(graph, datetime.now(UTC)))
+    tell(graph, *_lines(graph, datetime.now(UTC)), json=json)
 
 
 def _with_states_now(reader: Reader, graph: Graph) -> Graph:
@@ -165,3 +160,29 @@ def _one(box: Placed, now: datetime) -> Text:
     kind = "" if box.kind == "asset" else f" ({box.kind})"
     sign, style = mark(box.state)
     return Text.assemble((sign, style), text(f"{box.name}{kind}"), "  ", text(box.state, style), (when, "dim"))
+
+
+@watchable
+def trace(what: str, /, *, wide: Wide = False, json: AsJson = False) -> None:
+    """Show what triggered what: the runs that an update led to, what these updated, and so on.
+
+    Parameters
+    ----------
+    what
+        An asset by its URI or name, for its newest update; an event by its id or number; or a run by its id or that of
+        its decision.
+    """
+    with Reader.open() as reader:
+        found = trace_of(reader, what, datetime.now(UTC))
+    if json:
+        print_json(found)
+        return
+    lines = [_trace_line(branches, line) for branches, line in drawn(found)]
+    notes = [text(f"{count(found.left_out, 'more line')}")] if found.left_out else []
+    notes += [text("It goes on further than it was followed.")] if found.is_cut else []
+    show(text(f"{at(found.at)}  {found.words}"), *lines, *notes, wide=wide)
+
+
+def _trace_line(branches: str, line: TraceLine) -> Text:
+    words = text(line_words(line), "red" if line.has_failed else "bold" if line.kind == "update" else "")
+    return Text.assemble((branches, "dim"), words)

@@ -83,8 +83,7 @@ def _summary(error: BaseException) -> str:
 
 def _report(error: BaseException, arguments: list[str]) -> Path | None:
     # Import the settings only here, so that a command that succeeds does not wait for them.
-    from assetflow.private import make_private, make_private_folder
-    from assetflow.settings import get_settings
+    from assetflow.settings import get_settings, make_private, make_private_folder
 
     now = datetime.now(UTC)
     try:

@@ -1,29 +1,42 @@
-"""`assetflow freshness`: show how fresh the assets with a policy are. Contract 8.11 to 8.15."""
+"""`assetflow freshness`, `plan`, `retry` and `deadlines`: what is late, and what happens next."""
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 
+import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import NOTHING_KEPT, empty_message, print_json, rows, show, state_text, table, text, time_cell
-from assetflow.cli.status_output import UNKNOWN
-from assetflow.cli.values import AsJson, Time
-from assetflow.cli.watch import lists, watchable
+from assetflow.cli.layouts import UNKNOWN
+from assetflow.cli.output import (
+    NOTHING_KEPT,
+    answer,
+    empty_message,
+    lists,
+    print_json,
+    show,
+    state_text,
+    table,
+    text,
+    time_cell,
+    watchable,
+)
+from assetflow.cli.values import AsJson, AtLeastOne, Time
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.freshness.asset_freshness import AssetFreshness
-from assetflow.core.values.words import count, rounded_in_words
+from assetflow.core.values.words import count, rounded_in_words, some
 from assetflow.errors import places
 from assetflow.evaluator.liveness import downtime
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import MissedDeadlineRecord
 from assetflow.operations.deciding_ledger import Decider
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer
-from assetflow.operations.planning import planned
+from assetflow.operations.needs import planned
 from assetflow.operations.runs_by_hand import Retried
 from assetflow.operations.runs_by_hand import retry as try_again
 
@@ -48,11 +61,9 @@ def freshness(*, wide: bool = False, json: AsJson = False) -> int:
         names = reader.assets.names([each.uri for each in found])
         empty = empty_message(reader, "No deployed flow names an asset with freshness=FreshnessPolicy(...).")
     now = datetime.now(UTC)
-    if json:
-        print_json([each.shown(now) for each in found])
-    else:
-        cells = (_cells(each, names[each.uri], now) for each in found)
-        show(rows(table(*_COLUMNS, whole=("uri",)), cells, empty=empty, spare=_SPARE, wide=wide), wide=wide)
+    document = [each.shown(now) for each in found]
+    cells = (_cells(each, names[each.uri], now) for each in found)
+    answer(document, table(*_COLUMNS, whole=("uri",)), cells, json=json, empty=empty, spare=_SPARE, wide=wide)
     if any(each.record.state == "fail" for each in found):
         return 1
     return UNKNOWN if any(each.why for each in found) else 0
@@ -65,12 +76,12 @@ def _cells(each: AssetFreshness, name: str, now: datetime) -> list[Text]:
         text(name),
         text(each.uri),
         text(each.state_in_words, "magenta") if each.why else state_text(each.state_in_words, record.state),
-        time_cell(record.state_since, now),
+        time_cell(record.state_since),
         Text("" if lag is None else rounded_in_words(lag)),
         text(record.policy.describe()),
-        time_cell(data_time, now) if isinstance(data_time, datetime) else Text(data_time.value if data_time else ""),
+        time_cell(data_time) if isinstance(data_time, datetime) else Text(data_time.value if data_time else ""),
         text(each.maker or ""),
-        time_cell(record.due, now),
+        time_cell(record.due),
         text(each.describe_feasibility()),
     ]
 
@@ -93,11 +104,8 @@ def plan(
     with Reader.open() as reader:
         found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=at)
         empty = empty_message(reader, NOTHING_KEPT)
-    if json:
-        print_json(found)
-        return
     cells = (row for each in found for row in _rows(each))
-    show(rows(table("consumer", "key", "plan", "looked at next"), cells, empty=empty))
+    answer(found, table("consumer", "key", "plan", "looked at next"), cells, json=json, empty=empty)
 
 
 def _rows(of: PlannedConsumer) -> Iterator[list[Text]]:
@@ -149,3 +157,41 @@ def _lines(done: Retried) -> list[str]:
         return [f"{of}: nothing to run now", f"`assetflow plan {done.consumer}` says why"]
     made = [f"  {each.target_key or done.consumer} runs: decision {each.id}" for each in done.decisions]
     return [f"{of}: {count(len(made), 'run')} asked for", *made]
+
+
+deadlines_app = cyclopts.App(name="deadlines", help="Deadlines that were missed.")
+
+
+@deadlines_app.command
+@lists
+def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: AsJson = False) -> None:
+    """List the deadlines that passed without a decision, newest first.
+
+    Parameters
+    ----------
+    consumer
+        List only deadlines of this consumer: flow/deployment, its id, or a flow with one consumer.
+    limit
+        The largest number of deadlines to list.
+    """
+    with Reader.open() as reader:
+        number = None if consumer is None else find_consumer(reader, consumer).consumer.id
+        found = reader.deadlines.missed(consumer=number, limit=limit)
+        names = reader.assets.names({uri for each in found for uri in each.missing})
+        empty = empty_message(reader, "No deadline was missed.")
+    columns = ("#", "consumer", "key", "due", "looked at", "then", "queued", "not updated")
+    made = table(*columns, right=("#", "queued"))
+    answer(found, made, (_deadline_cells(each, names) for each in found), json=json, empty=empty)
+
+
+def _deadline_cells(each: MissedDeadlineRecord, names: Mapping[str, str]) -> list[Text]:
+    return [
+        Text(str(each.number)),
+        text(each.consumer_name),
+        text(each.target_key or ""),
+        time_cell(each.due),
+        time_cell(each.at),
+        Text(each.then),
+        Text(str(each.queued)),
+        text(some([names[uri] for uri in each.missing])),
+    ]

@@ -5,16 +5,20 @@ Text from users goes through `shown`: a name, key or extra must not move the cur
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
+from functools import wraps
 from io import StringIO
-from typing import TYPE_CHECKING
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
+from cyclopts import Parameter
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
@@ -24,11 +28,11 @@ from rich.text import Text
 
 from assetflow.core.shapes import as_json
 from assetflow.core.values.states import Sign, sign_of
-from assetflow.core.values.words import ID_IN_TEXT, ago, iso, short, shown, some
+from assetflow.core.values.words import ID_IN_TEXT, ago, at, iso, short, shown, some
+from assetflow.errors import InvalidCall
 
 if TYPE_CHECKING:
     from assetflow.ledger.read.reader import Reader
-
 
 # Set by `--plain`: rows are lines whose cells are separated by tabs.
 TABS: ContextVar[bool] = ContextVar("TABS", default=False)
@@ -246,6 +250,28 @@ def rows(
     return Group(filled, Text(f"Not shown for lack of room: {some(left_out)}; {more}", "dim"))
 
 
+def answer(
+    document: object,
+    into: Table,
+    cells: Iterable[Row],
+    *,
+    json: bool,
+    empty: str,
+    spare: Sequence[str] = (),
+    wide: bool | None = None,
+) -> None:
+    """Print what a command has found: the document with `--json`, else the rows, laid out as `rows` does."""
+    tell(document, *([] if json else [rows(into, cells, empty=empty, spare=spare, wide=wide)]), json=json, wide=wide)
+
+
+def tell(document: object, *parts: RenderableType, json: bool, wide: bool | None = None) -> None:
+    """Print what a command has found: the document with `--json`, else the parts."""
+    if json:
+        print_json(document)
+    else:
+        show(*parts, wide=wide)
+
+
 def _in_one_line(cell: Text | str) -> str:
     return " ".join(str(cell).split())
 
@@ -266,13 +292,13 @@ def id_cell(number: UUID | None, *, wide: bool = False) -> Text:
     return Text(str(number) if wide or not on_screen() else short(number), "dim")
 
 
-def time_cell(value: datetime | None, now: datetime) -> Text:
+def time_cell(value: datetime | None) -> Text:
     """Return the cell for a time: how long ago on a terminal, ISO 8601 in a pipe."""
     if value is None:
         return Text("–" if on_screen() else "", "dim")
     if not on_screen():
         return Text(iso(value) or "")
-    return Text(ago(value, now))
+    return Text(ago(value, datetime.now(UTC)))
 
 
 def _filled(into: Table, found: Iterable[Row]) -> Table:
@@ -300,3 +326,64 @@ def empty_message(reader: Reader, message: str) -> str:
 
     down = downtime(reader.evaluators())
     return message if down is None else f"{message} {down}."
+
+
+EVERY = 2.0
+# To the upper left corner, and nothing below it.
+_CLEAR = "\x1b[H\x1b[J"
+Watch = Annotated[bool, Parameter(help="Show it anew every two seconds, until Ctrl+C.")]
+
+Command = Callable[..., int | None]
+
+
+def watchable(command: Command) -> Command:
+    """Give a command that only shows something the option `--watch`."""
+
+    @wraps(command)
+    def run(*given: Any, watch: bool = False, **options: Any) -> int | None:
+        if not watch:
+            return command(*given, **options)
+        if not sys.stdout.isatty() or options.get("json") or options.get("plain"):
+            raise InvalidCall("--watch needs a terminal", fix="Leave it out, or leave out --json and the pipe")
+        return _again_and_again(lambda: command(*given, **options))
+
+    return _with_option(run, command, "watch", Watch)
+
+
+Plain = Annotated[bool, Parameter(help="Print lines whose columns are separated by tabs, uncut.")]
+
+
+def lists(command: Command) -> Command:
+    """Give a command that lists something the options `--watch` and `--plain`."""
+
+    @wraps(command)
+    def run(*given: Any, plain: bool = False, **options: Any) -> int | None:
+        before = TABS.set(plain)
+        try:
+            return command(*given, **options)
+        finally:
+            TABS.reset(before)
+
+    return watchable(_with_option(run, command, "plain", Plain))
+
+
+def _with_option(run: Command, command: Command, name: str, kind: object) -> Command:
+    """Return the function with the signature of the command and one more option; Cyclopts reads them from these."""
+    signature = inspect.signature(command)
+    option = inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values(), option])  # pyright: ignore[reportFunctionMemberAccess]
+    run.__annotations__ = command.__annotations__ | {name: kind}
+    return run
+
+
+def _again_and_again(print_all: Callable[[], int | None]) -> int | None:
+    """Show something every two seconds until Ctrl+C, and return its last exit status."""
+    status = None
+    try:
+        while True:
+            sys.stdout.write(f"{_CLEAR}{at(datetime.now(UTC))}, every {EVERY:g} s; Ctrl+C ends it\n\n")
+            status = print_all()
+            sys.stdout.flush()
+            sleep(EVERY)
+    except KeyboardInterrupt:
+        return status

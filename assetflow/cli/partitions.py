@@ -5,14 +5,13 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, lists, print_json, rows, show, table, text, time_cell
 from assetflow.cli.values import AsJson, AssetName, AtLeastOne, From, To, read_range
-from assetflow.cli.watch import lists
 from assetflow.core.explain.conditions import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
 from assetflow.core.rules.timers import series_to_look_at
@@ -58,10 +57,9 @@ def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson = False) -> Non
         print_json(_as_json(record, waiting, len(pending), dict(list(decided.items())[:limit]), decided))
         return
     show(text(_totals(record, len(pending), decided)))
-    now = datetime.now(UTC)
     made = table("partition", "state", "received", "missing", "since", "flow run", whole=("partition", "flow run"))
     cells = [_pending_cells(key, leaves, decided.get(key)) for key, leaves in waiting.items()]
-    cells += [_decided_cells(key, each, now) for key, each in list(decided.items())[:limit] if key not in waiting]
+    cells += [_decided_cells(key, each) for key, each in list(decided.items())[:limit] if key not in waiting]
     show(rows(made, cells, empty=empty, spare=("received", "since", "flow run")))
 
 
@@ -173,10 +171,10 @@ def _received(leaf: LeafKeys) -> str:
     return f"{leaf.leaf}: {keys}" if leaf.needed == 1 else f"{leaf.leaf} {len(rest) + 1} of {leaf.needed}: {keys}"
 
 
-def _decided_cells(key: str, each: KeyDecisions, now: datetime) -> list[Text | str]:
+def _decided_cells(key: str, each: KeyDecisions) -> list[Text | str]:
     style = "green" if each.is_done else "cyan" if each.is_open else "red"
     word = "done" if each.is_done else each.state.lower() if each.is_open else f"failed ({each.state})"
-    return [text(key), text(word, style), "", "", time_cell(each.made, now), id_cell(each.flow_run_id)]
+    return [text(key), text(word, style), "", "", time_cell(each.made), id_cell(each.flow_run_id)]
 
 
 def _map(series: KeySeries, wanted: Mapping[str, datetime], known: Collection[str]) -> list[Text]:

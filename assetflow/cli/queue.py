@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from uuid import UUID
 
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import answer, empty_message, id_cell, lists, table, tell, text, time_cell
 from assetflow.cli.values import AsJson, DecisionName, EventName, Time, Wide, this_user
-from assetflow.cli.watch import lists
 from assetflow.core.explain import source_of
 from assetflow.core.values.words import count
 from assetflow.errors import InvalidCall, places
@@ -104,11 +102,9 @@ def rm(
         )
     record = which.consumer
     name = None if record is None else record.consumer.name
-    if json:
-        print_json({"consumer": name, "target_key": key, "removed": removed})
-    else:
-        where = "all queues" if name is None else f"the queue of {name}"
-        show(text(f"{count(removed, 'event')} removed from {where}"))
+    where = "all queues" if name is None else f"the queue of {name}"
+    words = text(f"{count(removed, 'event')} removed from {where}")
+    tell({"consumer": name, "target_key": key, "removed": removed}, words, json=json)
 
 
 @app.command
@@ -137,11 +133,9 @@ def replay(
     with Ledger.open() as ledger:
         found = _undeliverable(ledger.reader, decision, consumer, asset, event)
         decisions.replay(Installation(ledger), found)
-    if json:
-        print_json([{"id": str(each), "status": "waiting"} for each in found])
-    else:
-        outcome = [f"decision {each} waits for its run again" for each in found]
-        show(text("\n".join(outcome) or "No such decision is undeliverable."))
+    outcome = "\n".join(f"decision {each} waits for its run again" for each in found)
+    document = [{"id": str(each), "status": "waiting"} for each in found]
+    tell(document, text(outcome or "No such decision is undeliverable."), json=json)
 
 
 def _undeliverable(
@@ -167,35 +161,30 @@ def _undeliverable(
 def _list_queues(reader: Reader, json: bool) -> None:
     sizes = reader.queues.sizes()
     found = [(record.consumer, sizes.get(record.consumer.id, 0)) for record in reader.consumers.all()]
-    if json:
-        print_json([{"id": consumer.id, "name": consumer.name, "queued": size} for consumer, size in found])
-        return
+    document = [{"id": consumer.id, "name": consumer.name, "queued": size} for consumer, size in found]
     made = table("consumer", "queued", "runs on", right=("queued",))
     cells = ([text(consumer.name), Text(str(size)), text(consumer.options.describe())] for consumer, size in found)
     empty = empty_message(reader, "No consumers yet: deploy a flow that is scheduled on assets.")
-    show(rows(made, cells, empty=empty))
+    answer(document, made, cells, json=json, empty=empty)
 
 
 def _list_events(found: Sequence[QueuedEvent], *, wide: bool, json: bool, empty: str) -> None:
-    if json:
-        print_json([_as_json(each) for each in found])
-        return
-    now = datetime.now(UTC)
     consumers = ("consumer",) if len({each.consumer for each in found}) > 1 else ()
     keys = ("key", "event's key") if any(each.target_key is not None for each in found) else ()
     made = table("#", *consumers, "asset", *keys, "occurred", "by", "id", right=("#",), whole=("id",))
-    cells = (_cells(each, consumers, keys, now, wide) for each in found)
-    show(rows(made, cells, empty=empty, spare=("by", "id"), wide=wide), wide=wide)
+    cells = (_cells(each, consumers, keys, wide) for each in found)
+    document = list(map(_as_json, found))
+    answer(document, made, cells, json=json, empty=empty, spare=("by", "id"), wide=wide)
 
 
-def _cells(each: QueuedEvent, consumers: Sequence[str], keys: Sequence[str], now: datetime, wide: bool) -> list[Text]:
+def _cells(each: QueuedEvent, consumers: Sequence[str], keys: Sequence[str], wide: bool) -> list[Text]:
     event = each.event
     return [
         Text(str(event.sequence)),
         *([text(each.consumer_name)] if consumers else []),
         text(event.asset.name),
         *([text(each.target_key or ""), text(event.partition_key or "")] if keys else []),
-        time_cell(event.occurred, now),
+        time_cell(event.occurred),
         text(source_of(event.origin)),
         id_cell(event.id, wide=wide),
     ]

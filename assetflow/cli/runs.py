@@ -7,11 +7,21 @@ from datetime import UTC, datetime, time
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.explanation_output import show_explanation
-from assetflow.cli.output import empty_message, id_cell, print_json, rows, show, state_text, table, text, time_cell
-from assetflow.cli.runs_output import SPARE, runs_table, states_now, took
+from assetflow.cli.layouts import RUN_SPARE, runs_table, show_explanation, states_now, took
+from assetflow.cli.output import (
+    empty_message,
+    id_cell,
+    lists,
+    print_json,
+    rows,
+    show,
+    state_text,
+    table,
+    tell,
+    text,
+    time_cell,
+)
 from assetflow.cli.values import AsJson, AtLeastOne, RunName, Wide, since_option
-from assetflow.cli.watch import lists
 from assetflow.core.shapes import as_json
 from assetflow.core.values.words import some
 from assetflow.errors import UnknownConsumer
@@ -58,14 +68,11 @@ def ls(
         if running:
             _list_running(reader, of, key, limit, wide=wide, json=json)
             return
-        start = _start_of_today() if since == "today" else since_option(since)
+        start = datetime.combine(datetime.now(UTC).date(), time(), UTC) if since == "today" else since_option(since)
         found = list_runs(reader, failed=failed, since=start, flow=of, target_key=key, limit=limit)
         is_filtered = failed or since or flow or key
         empty = empty_message(reader, "No such runs." if is_filtered else "No run has ended yet.")
-    if json:
-        print_json(found)
-        return
-    show(runs_table(found, empty=empty, wide=wide), wide=wide)
+    tell(found, runs_table(found, empty=empty, wide=wide), json=json, wide=wide)
 
 
 @app.command(name="show")
@@ -103,17 +110,12 @@ def _name(reader: Reader, flow: str) -> str:
         return flow
 
 
-def _start_of_today() -> datetime:
-    return datetime.combine(datetime.now(UTC).date(), time(), UTC)
-
-
 def _facts(run: ListedRun) -> list[Text]:
     """Return how a run ended, line by line."""
-    now = datetime.now(UTC)
     key = "" if run.target_key is None else f" for {run.target_key}"
     return [
         state_text(f"{run.state}: {run.flow}{key} ({run.name})", run.outcome),
-        Text.assemble("ended ", time_cell(run.ended, now), ", took ", took(run)),
+        Text.assemble("ended ", time_cell(run.ended), ", took ", took(run)),
         text(f"reason: {run.because}"),
         *([text(f"error: {run.error}")] if run.error else []),
         *(
@@ -133,7 +135,7 @@ def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int,
         shown = zip(found, names, strict=True)
         print_json([as_json(each) | {"flow_run_name": name} for each, name in shown])
         return
-    states, now = states_now(found), datetime.now(UTC)
+    states = states_now(found)
     made = table("state", "flow", "key", "because of", "started", "run id")
     cells = (
         [
@@ -141,9 +143,9 @@ def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int,
             text(each.consumer_name),
             text(each.target_key or ""),
             text(some([asset.shown for asset in consumed.get(each.number, ())]) or each.kind),
-            time_cell(each.launched, now),
+            time_cell(each.launched),
             id_cell(each.flow_run_id, wide=wide),
         ]
         for each in found
     )
-    show(rows(made, cells, empty=empty_message(reader, "No run goes on."), spare=SPARE, wide=wide), wide=wide)
+    show(rows(made, cells, empty=empty_message(reader, "No run goes on."), spare=RUN_SPARE, wide=wide), wide=wide)

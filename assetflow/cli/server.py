@@ -18,7 +18,7 @@ from assetflow.api.app import create_app
 from assetflow.api.connections import server_config, tell_seldom_of_full_files
 from assetflow.api.requests import Backend
 from assetflow.api.security import Keys, access_for
-from assetflow.cli.process_log import log_to_stderr
+from assetflow.cli.processes import log_to_stderr
 from assetflow.cli.values import Port, since_option
 from assetflow.errors import PortInUse
 from assetflow.evaluator.process.evaluator import Evaluator, Options

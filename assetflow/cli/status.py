@@ -9,9 +9,8 @@ from datetime import UTC, datetime
 from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.output import print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import print_json, rows, show, table, text, time_cell, watchable
 from assetflow.cli.values import AsJson
-from assetflow.cli.watch import watchable
 from assetflow.core.values.words import ago, count, iso, shown
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.ledger.read.reader import Reader
@@ -37,7 +36,7 @@ def status(*, json: AsJson = False) -> int:
         for name, value in (("ledger", text(place)), *_lines(condition)):
             made.add_row(Text(name), value)
         troubles = [Text.assemble(("✗ ", "red"), text(problem)) for problem in condition.problems]
-        show(made, *_needs(condition, needed), *troubles)
+        show(made, *_needs(needed), *troubles)
     return int(bool(condition.problems))
 
 
@@ -57,7 +56,7 @@ def _lines(condition: InstallationStatus) -> list[tuple[str, Text]]:
     ]
 
 
-def _needs(condition: InstallationStatus, needed: Sequence[Need]) -> list[RenderableType]:
+def _needs(needed: Sequence[Need]) -> list[RenderableType]:
     """Lay out what needs a person."""
     if not needed:
         return [Text("Nothing failed that was not made good.", "green")]
@@ -68,7 +67,7 @@ def _needs(condition: InstallationStatus, needed: Sequence[Need]) -> list[Render
             text(f"{first.what} and {count(len(others), 'other')}" if others else first.what),
             text(first.error if others else first.words),
             Text(str(first.below) if first.below else ""),
-            time_cell(first.since, condition.now),
+            time_cell(first.since),
         ]
         for first, *others in alike(needed)
     )

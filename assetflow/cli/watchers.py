@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, print_json, rows, show, state_text, table, text, time_cell
+from assetflow.cli.output import answer, empty_message, lists, show, state_text, table, tell, text, time_cell
 from assetflow.cli.values import AsJson
-from assetflow.cli.watch import lists
 from assetflow.core.values.words import count
 from assetflow.errors import UnknownWatcher
 from assetflow.ledger import Ledger
@@ -36,13 +34,10 @@ def ls(*, wide: bool = False, json: AsJson = False) -> None:
         listed = reader.watchers.all()
         names = reader.assets.names({asset.uri for each in listed for asset in each.assets})
         empty = empty_message(reader, "No watchers yet: deploy a flow that names an asset with watchers=[...].")
-    if json:
-        print_json(listed)
-        return
-    now = datetime.now(UTC)
     made = table("watcher", "watches", "asset", "state", "updates", "last", "waiting", right=("updates", "waiting"))
-    cells = (_cells(each, names, now) for each in listed)
-    show(rows(made, cells, empty=empty, spare=("updates", "waiting", "last", "watches"), wide=wide), wide=wide)
+    cells = (_cells(each, names) for each in listed)
+    spare = ("updates", "waiting", "last", "watches")
+    answer(listed, made, cells, json=json, empty=empty, spare=spare, wide=wide)
 
 
 @app.command(name="show")
@@ -58,21 +53,18 @@ def show_watcher(name: str, /, *, json: AsJson = False) -> None:
         found = next((each for each in reader.watchers.all() if each.name == name), None)
     if found is None:
         raise UnknownWatcher(f"there is no watcher {name!r}", fix="`assetflow watchers ls` lists them")
-    if json:
-        print_json(found)
-        return
-    show(*_facts(found, datetime.now(UTC)))
+    tell(found, *_facts(found), json=json)
 
 
-def _facts(each: WatcherRecord, now: datetime) -> list[Text]:
+def _facts(each: WatcherRecord) -> list[Text]:
     """Return how a watcher is, line by line."""
     return [
         text(each.name, "bold"),
         text(f"watches {each.trigger.describe()}"),
         text(f"updates {', '.join(asset.name for asset in each.assets)}"),
-        Text.assemble(f"{each.state} since ", time_cell(each.since, now)),
+        Text.assemble(f"{each.state} since ", time_cell(each.since)),
         *([text(f"error: {each.error}", "red")] if each.error else []),
-        Text.assemble("last update: ", time_cell(each.last_update, now)),
+        Text.assemble("last update: ", time_cell(each.last_update)),
         Text(f"{count(each.updates, 'update')}, {each.filtered} filtered, {each.refused} refused"),
     ]
 
@@ -103,7 +95,7 @@ def resume(name: str) -> None:
     show(Text.assemble("resumed ", text(name)))
 
 
-def _cells(record: WatcherRecord, names: Mapping[str, str], now: datetime) -> tuple[Text | str, ...]:
+def _cells(record: WatcherRecord, names: Mapping[str, str]) -> tuple[Text | str, ...]:
     state = record.state
     told = f"{state}: {record.error}" if record.error and state == "failing" else state
     return (
@@ -112,7 +104,7 @@ def _cells(record: WatcherRecord, names: Mapping[str, str], now: datetime) -> tu
         text(", ".join(names[asset.uri] for asset in record.assets)),
         state_text(told, state),
         str(record.updates),
-        time_cell(record.last_update, now),
+        time_cell(record.last_update),
         "" if record.lag is None else str(record.lag),
     )
 

@@ -77,7 +77,7 @@ def test_stop_and_resume(place: Place, call: Call) -> None:
 
 
 def test_a_failed_backfill_says_what_to_do(place: Place, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assetflow.cli.asset_backfill.sleep", lambda _: runs_end(place, "Failed"))
+    monkeypatch.setattr("assetflow.cli.backfill.sleep", lambda _: runs_end(place, "Failed"))
     waited = call("backfill", f"{CORE.uri}+", "--wait")
     assert waited.code == 1
     assert "0 of 2 runs done, 1 failed, 1 taken off" in waited.out

@@ -13,7 +13,7 @@ from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.names import LEDGER_VARIABLE
-from assetflow.prefect_io.stored_values import TAKEN_OVER
+from assetflow.prefect_io.rest import TAKEN_OVER
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy
 from tests.environment.prefect_server import PrefectServer

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow import AssetWatcher, Eager
-from assetflow.cli import runs_output
+from assetflow.cli import layouts
 from assetflow.core.rules.ended_runs import run_name
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent, Origin, Recording
@@ -396,7 +396,7 @@ def test_a_run_that_goes_on_has_the_state_that_prefect_has(
     async def prefect() -> AsyncGenerator[Told]:
         yield Told()
 
-    monkeypatch.setattr(runs_output, "open_prefect", prefect)
+    monkeypatch.setattr(layouts, "open_prefect", prefect)
     assert call("runs", "ls", "--running").out.splitlines()[1].split()[0] == "Late"
     assert call("lineage", "report").out.startswith("○ report/shop (flow)  late")
     assert asked == 2 * [("/flow_runs/filter", [str(event_id(7))])]

@@ -9,7 +9,7 @@ from importlib.metadata import version
 
 import pytest
 
-from assetflow.cli.explanation_output import consumer_parts
+from assetflow.cli.layouts import consumer_parts
 from assetflow.cli.output import plain, rows, show, table, text
 from assetflow.core.explain import ConsumerFacts, explain_consumer
 from assetflow.core.values.assets import Asset

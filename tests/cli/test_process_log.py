@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from assetflow.cli.process_log import log_to_stderr
+from assetflow.cli.processes import log_to_stderr
 from assetflow.errors import InvalidSettings
 
 

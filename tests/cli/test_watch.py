@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.cli import run, watch
+from assetflow.cli import output, run
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.screen import screen_of
@@ -21,7 +21,7 @@ def test_a_list_is_shown_anew_until_ctrl_c(ledger: Ledger, monkeypatch: pytest.M
             raise KeyboardInterrupt
         update(ledger, CUSTOMERS, 2)
 
-    monkeypatch.setattr(watch, "sleep", pause)
+    monkeypatch.setattr(output, "sleep", pause)
     screen = screen_of(100, monkeypatch)
     assert run(["assets", "ls", "--watch"]) == 0
     _, first, second = screen.getvalue().split("\x1b[H\x1b[J")

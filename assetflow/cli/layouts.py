@@ -1,18 +1,33 @@
-"""Lay out explanations for a terminal: sentences, and the condition as a tree."""
+"""Lay out explanations, statuses and runs for a terminal."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from uuid import UUID
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from assetflow.cli.output import id_cell, mark, print_json, rows, sentence, show, table, text
+from assetflow.cli.output import (
+    id_cell,
+    mark,
+    print_json,
+    rows,
+    sentence,
+    show,
+    state_text,
+    table,
+    tell,
+    text,
+    time_cell,
+)
 from assetflow.core.explain import (
     ConditionRow,
     ConsumerExplanation,
@@ -24,10 +39,15 @@ from assetflow.core.explain import (
     summary_of,
 )
 from assetflow.core.explain.plan import PlannedConsumer
-from assetflow.core.explain.status import RunRead
-from assetflow.core.rules.ended_runs import Failing
+from assetflow.core.explain.status import AssetExplanation, DataStep, ReadVersion, RunRead, Status, short
+from assetflow.core.rules.ended_runs import EndedRun, Failing
 from assetflow.core.values.addresses import redacted
-from assetflow.core.values.words import at, count, shown
+from assetflow.core.values.words import at, count, rounded_in_words, shown
+from assetflow.errors import AssetflowError
+from assetflow.ledger.records import DecisionRecord
+from assetflow.operations.installation import open_prefect
+from assetflow.operations.needs import ListedRun
+from assetflow.operations.what_if import Preview
 
 # The columns that a line of a tree needs for its text. A tree that leaves less is printed as lines with their depth.
 _LEAST = 50
@@ -139,7 +159,7 @@ def event_parts(explanation: EventExplanation) -> list[RenderableType]:
     event = redacted(explanation.event)
     parts: list[RenderableType] = [_title(event.asset.name, f"event {event.id}", "dim"), sentence(explanation.words)]
     facts = {"extra": event.extra, "metrics": event.metrics, "inputs": event.inputs}
-    parts += [text(f"{name}: {_pairs(values)}") for name, values in facts.items() if values]
+    parts += [text(f"{name}: {json.dumps(values, ensure_ascii=False)}") for name, values in facts.items() if values]
     parts += [text(f"{'passed' if each.passed else 'failed'} {each.describe()}") for each in event.checks]
     if event.aliases:
         parts.append(text(f"through the alias {', '.join(event.aliases)}"))
@@ -157,10 +177,6 @@ def _more(number: int, what: str) -> list[RenderableType]:
 
 def _title(name: str, state: str, style: str) -> Text:
     return Text.assemble((shown(name), "bold"), "  ", (state, style))
-
-
-def _pairs(values: object) -> str:
-    return json.dumps(values, ensure_ascii=False)
 
 
 def _receipt(explanation: ReceiptExplanation) -> RenderableType:
@@ -208,3 +224,152 @@ def _event_cells(event: EventSummary, is_last: bool) -> list[Text]:
         id_cell(event.id),
         Text("last one needed" if is_last else ""),
     ]
+
+
+# The exit status if the state of a policy is not known now.
+UNKNOWN = 3
+
+
+def show_asset(explanation: AssetExplanation, *, json: bool) -> None:
+    """Print the status of an asset, what it was made from, and where its data time comes from."""
+    if json:
+        print_json(explanation)
+        return
+    made = table("input", "key", "read", "recorded", "now", "recorded", "")
+    reads = rows(made, map(_version_cells, explanation.reads), empty="No update of it names what it was made from.")
+    failed = (text(run.as_maker(), "red") for run in explanation.failed_makers)
+    show(*status_parts(explanation), *failed, Text(), reads, *_path_parts(explanation.data_path))
+
+
+def _path_parts(path: Sequence[DataStep]) -> list[RenderableType]:
+    """Lay out the path that a data time follows from; nothing if it leads nowhere."""
+    if len(path) < 2:
+        return []
+    made = table("data path", "key", "data time", "", whole=("data path",))
+    return [Text(), rows(made, map(_step_cells, path), empty="")]
+
+
+def _step_cells(step: DataStep) -> list[Text]:
+    moment = Text("current") if step.moment is None else time_cell(step.moment)
+    return [text(step.name), text(step.partition_key or ""), moment, Text("source" if step.source else "", "dim")]
+
+
+def status_parts(status: Status) -> list[RenderableType]:
+    """Lay out the status of one asset: its state, and a line for each cause."""
+    key = "" if status.partition_key is None else f" ({status.partition_key})"
+    parts: list[RenderableType] = [Text.assemble(text(status.uri + key, "bold"), "  ", state_cell(status))]
+    if status.producer is not None:
+        parts.append(text(f"made by {status.producer}", "dim"))
+    if status.freshness is not None:
+        parts.append(Text.assemble("freshness: ", freshness_cell(status)))
+    return [*parts, *(text(cause.words) for cause in status.causes)]
+
+
+def state_cell(status: Status) -> Text:
+    """Return the state with its mark, or how many keys are in which state."""
+    return Text.assemble(mark(status.state), status.words)
+
+
+def freshness_cell(status: Status) -> Text:
+    """Return the state of an asset's policy with the age of its data; empty if it has no policy."""
+    if status.freshness is None:
+        return Text()
+    found = state_text(status.freshness)
+    if status.why:
+        found.append(f": {status.why}", "magenta")
+    if status.data_time == "current":
+        found.append(", current", "dim")
+    elif status.lag is not None:
+        found.append(f", {rounded_in_words(status.lag)} old", "dim")
+    if status.feasible is False:
+        found.append(", cannot be held", "yellow")
+    return found
+
+
+def _version_cells(each: ReadVersion) -> list[Text]:
+    changed = Text("" if each.same else "changed" if each.read is not None else "not read", "yellow")
+    read, now = _version(each.read, each.read_recorded), _version(each.now, each.now_recorded)
+    return [text(each.uri), text(each.partition_key or ""), *read, *now, changed]
+
+
+def _version(version: str | None, recorded: datetime | None) -> list[Text]:
+    if version is None:
+        return [Text("–", "dim"), Text()]
+    return [text(short(version)), time_cell(recorded)]
+
+
+RUN_SPARE = ("run id", "because of", "key", "run", "took", "started")
+SECONDS_TO_ANSWER = 3.0
+
+
+def runs_table(found: Sequence[ListedRun], *, empty: str, wide: bool = False) -> RenderableType:
+    """Return a table of runs that have ended.
+
+    Parameters:
+        empty: what to say without runs.
+    """
+    made = table("state", "flow", "key", "because of", "started", "took", "error", "run", "run id", right=("took",))
+    return rows(made, (_run_cells(each, wide) for each in found), empty=empty, spare=RUN_SPARE, wide=wide)
+
+
+def _run_cells(each: ListedRun, wide: bool) -> list[Text]:
+    return [
+        state_text(each.state + (", made good" if each.made_good else ""), each.outcome),
+        text(each.flow),
+        text(each.target_key or ""),
+        text(each.because),
+        time_cell(each.began),
+        took(each),
+        text(each.error),
+        text(each.name),
+        id_cell(each.flow_run_id, wide=wide),
+    ]
+
+
+def took(each: EndedRun) -> Text:
+    """Return how long a run took."""
+    return Text("" if each.began is None else rounded_in_words(each.ended - each.began))
+
+
+def states_now(going_on: Sequence[DecisionRecord]) -> Mapping[UUID | None, str]:
+    """Return the states that Prefect has for runs that have not ended; without an answer from Prefect, none."""
+    runs = [each.flow_run_id for each in going_on if each.flow_run_id is not None]
+    return asyncio.run(_ask(runs)) if runs else {}
+
+
+async def _ask(runs: Sequence[UUID]) -> Mapping[UUID | None, str]:
+    from assetflow.prefect_io.flow_runs import MOST, run_states
+
+    with suppress(AssetflowError, TimeoutError):
+        async with asyncio.timeout(SECONDS_TO_ANSWER), open_prefect() as api:
+            return {**await run_states(api, runs[:MOST])}
+    return {}
+
+
+def show_preview(preview: Preview, json: bool, *, meant: str = "") -> None:
+    """Print what an action would lead to, as lines or as one JSON document.
+
+    Parameters:
+        meant: a sentence on what the user probably meant.
+    """
+    tell(preview, *map(text, (*_preview_lines(preview), *([f"  {meant}"] if meant else []))), json=json)
+
+
+def _preview_lines(preview: Preview) -> Iterator[str]:
+    yield "Nothing is written. This would happen:"
+    if preview.known:
+        yield "  nothing: the update is recorded already"
+        return
+    for run in preview.starts:
+        yield f"  {run.consumer} runs{_for(run.target_key)} now, with {count(run.updates, 'update')}"
+    for queue in preview.waits:
+        yield f"  {queue.consumer}{_for(queue.target_key)} {queue.words}"
+    yield from (f"  {words}" for words in preview.refused)
+    if preview.is_empty:
+        yield "  no consumer queues it: no deployed flow is scheduled on this asset"
+    if preview.further:
+        yield f"  {preview.further_words}"
+
+
+def _for(target_key: str | None) -> str:
+    return "" if target_key is None else f" for the partition {target_key}"
