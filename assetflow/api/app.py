@@ -11,7 +11,7 @@ import anyio.to_thread
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
-from assetflow.api import hooks, metrics, v1, v2
+from assetflow.api import v1, v2
 from assetflow.api.problems import Problem, add_handlers
 from assetflow.api.requests import ONLY_KNOWN, Backend, Json
 from assetflow.api.security import Access, Guard, right_for
@@ -54,8 +54,8 @@ def create_app(backend: Backend, access: Access | None = None) -> FastAPI:
     add_handlers(app)
     app.add_middleware(Guard, access=app.state.access)
     app.include_router(v1.health.plain)
-    app.include_router(metrics.router)
-    app.include_router(hooks.router)
+    app.include_router(v1.health.metrics_router)
+    app.include_router(v1.events.hook_router)
     app.include_router(v1.router)
     app.include_router(v2.router)
     app.include_router(v2.airflow2, prefix="/api/v1", dependencies=ONLY_KNOWN)

@@ -119,11 +119,10 @@ def _length(error: Any, told: Mapping[str, object]) -> tuple[str, str]:
 def _place(error: Any) -> list[str | int]:
     # The number in the place of bad JSON counts characters; it is not the place of a field.
     loc = error["loc"][:1] if error["type"] == "json_invalid" else error["loc"]
-    return [_part(part) for part in loc]
-
-
-def _part(part: object) -> str | int:
-    return part if isinstance(part, int) else str(part).encode("ascii", "backslashreplace").decode()[:200]
+    return [
+        (part if isinstance(part, int) else str(part).encode("ascii", "backslashreplace").decode()[:200])
+        for part in loc
+    ]
 
 
 logger = logging.getLogger("assetflow.api")

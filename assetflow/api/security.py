@@ -22,9 +22,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from assetflow.api.connections import Strangers
+from assetflow.api.connections import Strangers, WrongKeys
 from assetflow.api.problems import problem, problem_of
-from assetflow.api.wrong_keys import WrongKeys
 from assetflow.errors import AssetflowError, InvalidSettings
 
 SHORTEST = 16

@@ -17,8 +17,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.operations.lookup import asset_called
 from assetflow.prefect_io import recordings
 from assetflow.prefect_io.connection import read_connection
-from assetflow.prefect_io.rest import TaskApi
-from assetflow.prefect_io.stored_values import TAKEN_OVER, deciding_ledger
+from assetflow.prefect_io.rest import TAKEN_OVER, TaskApi, deciding_ledger
 from assetflow.settings import get_settings
 
 if TYPE_CHECKING:

@@ -106,13 +106,12 @@ def _when(schedule: Schedule) -> str:
 
 
 def _verb(schedule: Schedule) -> str:
-    root = next((node for node in reversed(_condition(schedule).postfix) if not _is_time_gate(node)), None)
+    root = next(
+        (node for node in reversed(_condition(schedule).postfix) if not (isinstance(node, Gate) and node.is_time_gate)),
+        None,
+    )
     several = isinstance(root, Gate) and (root.kind == "at_least" or (root.kind == "all" and root.arity > 1))
     return "were" if several else "was"
-
-
-def _is_time_gate(node: Leaf | Gate) -> bool:
-    return isinstance(node, Gate) and node.is_time_gate
 
 
 def _words(schedule: Schedule, label: Callable[[Leaf], str]) -> str:

@@ -26,8 +26,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from assetflow.errors import SparkUnreachable
-from assetflow.private import make_private_folder
-from assetflow.settings import get_settings
+from assetflow.settings import get_settings, make_private_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,8 +22,7 @@ from tempfile import NamedTemporaryFile
 from typing import Any, Literal
 
 from assetflow.errors import JavaNotFound
-from assetflow.private import make_private_folder
-from assetflow.settings import get_settings
+from assetflow.settings import get_settings, make_private_folder
 
 logger = logging.getLogger("assetflow.spark")
 

@@ -28,8 +28,7 @@ from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.parquet_staging import staged_as_parquet
 from assetflow.spark.partitioned import PartitionedLayout, check_columns, count_by_key, refuse_partitions, with_key
 from assetflow.spark.session import get_session
-from assetflow.spark.staging import stage, write_directly
-from assetflow.spark.swapping import add_schema, commit, commit_partitions
+from assetflow.spark.staging import add_schema, commit, commit_partitions, stage, write_directly
 from assetflow.spark.writes import Metrics, Mode, Published, Write, asset_path, clear_errors, place_beside
 
 if TYPE_CHECKING:

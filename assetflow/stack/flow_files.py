@@ -313,12 +313,12 @@ def _files(place: Path) -> Sequence[Path]:
         return [place]
     if not place.is_dir():
         raise InvalidProject("the file or folder does not exist", where=str(place), fix="Name files or folders")
-    inside = (file for file in sorted(place.rglob("*.py")) if not _is_hidden(file.relative_to(place)))
+    inside = (
+        file
+        for file in sorted(place.rglob("*.py"))
+        if not any(part.startswith(".") or part in _NOT_OURS for part in file.relative_to(place).parts)
+    )
     return [file for file in inside if _HAS_FLOWS.search(file.read_text(encoding="utf-8", errors="replace"))]
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") or part in _NOT_OURS for part in path.parts)
 
 
 def shown_path(file: Path) -> str:

@@ -26,12 +26,11 @@ from assetflow.errors import (
     PrefectUnauthorized,
     StackFailed,
 )
-from assetflow.private import make_private_folder
+from assetflow.settings import make_private_folder
 from assetflow.stack import deploying, prefect_server
 from assetflow.stack.calls import PrefectCalls
-from assetflow.stack.environment import StackEnvironment, choose_port
+from assetflow.stack.environment import StackEnvironment, StackProcess, choose_port
 from assetflow.stack.flow_files import Json, Project, read_project, source_files
-from assetflow.stack.process import StackProcess
 
 SERVER_SECONDS = 120.0
 KNOWN_SECONDS = "150"

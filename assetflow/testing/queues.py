@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 
 from assetflow.core.watchers.intake import Message
-from assetflow.watching.message_source import BrokerQueue
+from assetflow.watching.kinds import BrokerQueue
 
 SECONDS = 60.0
 BODIES = [b'{"number": 1}', b'{"number": 2}', b'{"number": 1}']

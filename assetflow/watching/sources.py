@@ -40,18 +40,16 @@ from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.lease import LEASE_SECONDS, Role
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.connection import read_connection
-from assetflow.prefect_io.rest import prefect_api
-from assetflow.prefect_io.stored_values import deciding_ledger, read_url_block
+from assetflow.prefect_io.rest import deciding_ledger, prefect_api, read_url_block
 from assetflow.watching import class_process
+from assetflow.watching.kinds import OpenQueue, message_source
 from assetflow.watching.kinds.files import open_files
 from assetflow.watching.kinds.kafka import open_kafka
 from assetflow.watching.kinds.rabbitmq import open_rabbitmq
 from assetflow.watching.kinds.redis import open_redis
-from assetflow.watching.kinds.sql import SQLQuery
 from assetflow.watching.kinds.sqs import open_sqs
-from assetflow.watching.kinds.tables import DeltaLog, IcebergTable
+from assetflow.watching.kinds.tables import DeltaLog, IcebergTable, SQLQuery
 from assetflow.watching.looks import FileSource, Looks, Polled, PolledSource, listening
-from assetflow.watching.message_source import OpenQueue, message_source
 from assetflow.watching.watching import WatchedSource, Watching, WatchPlan
 
 SECONDS_TO_END = 1.0

@@ -291,13 +291,16 @@ def _same(running: WatchPlan, wanted: WatchPlan | None) -> bool:
     """Return True if a task need not be restarted. Whether its watchers have begun changes while it runs."""
 
     def shape(plan: WatchPlan) -> list[Any]:
-        return [(each.name, each.trigger, [_facts(asset) for asset in each.assets]) for each in plan.watched]
+        return [
+            (
+                each.name,
+                each.trigger,
+                [(asset.uri, asset.name, asset.group, dict(asset.extra)) for asset in each.assets],
+            )
+            for each in plan.watched
+        ]
 
     return wanted is not None and shape(running) == shape(wanted)
-
-
-def _facts(asset: Any) -> tuple[object, ...]:
-    return asset.uri, asset.name, asset.group, dict(asset.extra)
 
 
 _log = logging.getLogger("assetflow.watching")

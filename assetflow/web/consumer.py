@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from typing import Annotated, TypedDict
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, TheBackend
+from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, TheBackend, TheReader
 from assetflow.core.graph.lineage import loops_through
 from assetflow.core.values.addresses import redacted
 from assetflow.core.values.conditions import AssetAll
@@ -22,7 +22,7 @@ from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.lookup import Selection, consumer_at, switch
 from assetflow.operations.runs_by_hand import RunWanted, start_run
-from assetflow.operations.what_if import Preview, if_resumed, if_run
+from assetflow.operations.what_if import if_resumed, if_run
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url, wants_fragment
 from assetflow.web.prefect_runs import look_again, states_address
@@ -106,6 +106,12 @@ def place(record: ConsumerRecord, **query: object) -> str:
     return url("/consumers", *record.consumer.name.split("/", 1), **query)
 
 
+def _consumer(reader: TheReader, flow: Flow, deployment: Deployment) -> ConsumerRecord:
+    return consumer_at(reader, flow, deployment)
+
+
+TheConsumer = Annotated[ConsumerRecord, Depends(_consumer)]
+
 router = APIRouter()
 
 Key = Annotated[str, Query(max_length=250)]
@@ -176,10 +182,9 @@ def leave_switch(flow: Flow, deployment: Deployment) -> Response:
 
 @router.post("/consumers/{flow}/{deployment}/switch")
 async def switch_consumer(
-    request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment, form: TheForm
+    request: Request, pages: ThePages, backend: TheBackend, form: TheForm, record: TheConsumer
 ) -> Response:
     """Pause or resume the consumer, as the switch of its automation in Prefect does."""
-    record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     paused = form.text("paused") == "yes"
     try:
         await switch(backend.prefect, record, paused=paused)
@@ -192,10 +197,9 @@ async def switch_consumer(
 
 @router.post("/consumers/{flow}/{deployment}/retry")
 async def retry_consumer(
-    request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment, form: TheForm
+    request: Request, pages: ThePages, backend: TheBackend, form: TheForm, record: TheConsumer
 ) -> Response:
     """Let an Eager or Lazy consumer forget what it tried and was waived, for a key or for all. Contract 8.7."""
-    record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     key = form.text("key") or None
     try:
         done = await runs_by_hand.retry(backend, record, key)
@@ -206,19 +210,17 @@ async def retry_consumer(
 
 
 @router.get("/consumers/{flow}/{deployment}/switch/preview")
-def preview_resume(
-    request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment
-) -> Response:
+def preview_resume(request: Request, pages: ThePages, backend: TheBackend, record: TheConsumer) -> Response:
     """Show what a resume would lead to; nothing if the consumer is not paused."""
-    reader = backend.ledger.reader
-    record = consumer_at(reader, flow, deployment)
     if not record.consumer.paused:
         return Response(media_type="text/html")
-
-    def preview() -> Preview:
-        return if_resumed(reader, record, backend.now())
-
-    return show_preview(request, pages, preview, "If you resume it now", "Nothing is queued: no run would start.")
+    return show_preview(
+        request,
+        pages,
+        lambda: if_resumed(backend.ledger.reader, record, backend.now()),
+        "If you resume it now",
+        "Nothing is queued: no run would start.",
+    )
 
 
 @router.get("/consumers/{flow}/{deployment}/run/preview")
@@ -226,37 +228,35 @@ def preview_run(
     request: Request,
     pages: ThePages,
     backend: TheBackend,
-    flow: Flow,
-    deployment: Deployment,
+    record: TheConsumer,
     partition_key: str = "",
 ) -> Response:
     """Show what a run of the consumer would lead to, for the dialog that asks for it."""
-    reader = backend.ledger.reader
-    record = consumer_at(reader, flow, deployment)
-
-    def preview() -> Preview:
-        return if_run(reader, record.consumer.name, [partition_key or None], backend.now())
-
-    return show_preview(request, pages, preview, "When it has completed", "No consumer waits for what it makes.")
+    return show_preview(
+        request,
+        pages,
+        lambda: if_run(backend.ledger.reader, record.consumer.name, [partition_key or None], backend.now()),
+        "When it has completed",
+        "No consumer waits for what it makes.",
+    )
 
 
 @router.get("/consumers/{flow}/{deployment}/run")
-def ask_for_run(request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment) -> Response:
+def ask_for_run(request: Request, pages: ThePages, backend: TheBackend, record: TheConsumer) -> Response:
     """Show the consumer with the form that starts a run."""
-    return _page(request, pages, backend, consumer_at(backend.ledger.reader, flow, deployment), form="run-now")
+    return _page(request, pages, backend, record, form="run-now")
 
 
 @router.post("/consumers/{flow}/{deployment}/run")
 async def run_now(
-    request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment, form: TheForm
+    request: Request, pages: ThePages, backend: TheBackend, form: TheForm, record: TheConsumer
 ) -> Response:
     """Start a run that consumes nothing."""
-    record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     try:
         wanted = RunWanted(partition_key=form.text("partition_key") or None, once=form.key())
         run = await start_run(backend.prefect, record.consumer.deployment_id, wanted)
     except AssetflowError as error:
-        refused = form.refused(**{_field(error, "partition_key"): in_words(error)})
+        refused = form.refused(**{("partition_key" if error.where == "partition_key" else "form"): in_words(error)})
         return await run_in_threadpool(_page, request, pages, backend, record, status=422, run_form=refused)
     return RedirectResponse(place(record, started=run["id"]), 303)
 
@@ -266,22 +266,19 @@ def ask_to_remove(
     request: Request,
     pages: ThePages,
     backend: TheBackend,
-    flow: Flow,
-    deployment: Deployment,
+    record: TheConsumer,
     key: Key = "",
     event: UUID | None = None,
 ) -> Response:
     """Show the consumer with the form that removes one event, or all, from its queue."""
-    record = consumer_at(backend.ledger.reader, flow, deployment)
     return _page(request, pages, backend, record, key=key, remove=event, form="remove")
 
 
 @router.post("/consumers/{flow}/{deployment}/remove")
 def remove_queued(
-    request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment, form: TheForm
+    request: Request, pages: ThePages, backend: TheBackend, form: TheForm, record: TheConsumer
 ) -> Response:
     """Remove one queued event, or all of them, for a reason that the receipts keep. Contract 3.7."""
-    record = consumer_at(backend.ledger.reader, flow, deployment)
     key, why = form.text("key"), form.text("why").strip()
     event = UUID(form.text("event")) if form.text("event") else None
     which = Selection(record, event_id=event)
@@ -332,7 +329,3 @@ def _page(
         **decided(backend.ledger.reader, record, key, before),
         **(nothing | (notice or {})),
     )
-
-
-def _field(error: AssetflowError, name: str) -> str:
-    return name if error.where == name else "form"

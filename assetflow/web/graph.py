@@ -109,18 +109,13 @@ def show_graph(
         request,
         "graph.html",
         graph=graph,
-        data=_inside_page(graph),
+        data=Markup(json.dumps(compact(graph), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")),
         place=place,
         middle=next((each for each in graph.nodes if each.id == graph.focus), None),
         ways=list(_ways(graph, None if all else LISTED)),
         names=_names(graph, place.opened),
         page_of=page_of,
     )
-
-
-def _inside_page(graph: Graph) -> Markup:
-    """Return the graph as JSON inside of a page, so that the browser need not ask for it."""
-    return Markup(json.dumps(compact(graph), ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c"))
 
 
 def compact(graph: Graph) -> dict[str, object]:

@@ -17,8 +17,7 @@ from assetflow.core.values.words import at, count
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter
-from assetflow.operations.needs import Need, NeedKind, alike
-from assetflow.operations.planning import LateAsset, late_now, late_soon, with_doing
+from assetflow.operations.needs import LateAsset, Need, NeedKind, alike, late_now, late_soon, with_doing
 from assetflow.web.happened import decisions_happened, happened, receipts_of, updates_happened
 from assetflow.web.pages import ThePages, address, url, wants_fragment
 from assetflow.web.prefect_runs import LateRun, LateRuns, look_again, states_address

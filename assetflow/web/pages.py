@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import mimetypes
+import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qs, quote, urlencode
 from uuid import UUID, uuid4
 
 from fastapi import Depends, Request
@@ -18,6 +22,9 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from prefect.settings import PREFECT_API_URL, PREFECT_UI_URL
+from starlette.responses import Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
 
 from assetflow.api.requests import Backend
 from assetflow.api.security import NONE, Right
@@ -30,12 +37,10 @@ from assetflow.core.values.words import ID_IN_TEXT, ago, at, count, iso, rounded
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.events import Position
 from assetflow.ledger.read.reader import Reader
-from assetflow.web.static_files import address_of
 from assetflow.web.troubles import is_prefect_away, troubles_of
 
 if TYPE_CHECKING:
     from assetflow.web.login import Sessions
-
 
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
 _CODE = re.compile(r"`([^`]+)`")
@@ -292,3 +297,38 @@ def _brief(value: object, length: int = 80) -> str:
     """Return JSON in one line, cut at `length`."""
     text = _json(value, indent=None)
     return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+# Python does not know it.
+mimetypes.add_type("font/woff2", ".woff2")
+
+FOLDER = Path(__file__).parent / "static"
+_FOREVER = "public, max-age=31536000, immutable"
+
+
+def address_of(path: str) -> str:
+    """Return the address of a file, with the hash of its content."""
+    return f"/static/{path}?v={mark_of(FOLDER / path)}"
+
+
+@cache
+def mark_of(file: Path) -> str:
+    """Return the hash of a file's content."""
+    return blake2b(file.read_bytes(), digest_size=6).hexdigest()
+
+
+class MarkedFiles(StaticFiles):
+    """The files below `/static`. Browsers cache a file for ever if they ask for it with the right hash."""
+
+    def __init__(self) -> None:
+        super().__init__(directory=FOLDER)
+
+    def file_response(
+        self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
+    ) -> Response:
+        response = super().file_response(full_path, stat_result, scope, status_code)
+        asked = parse_qs(scope["query_string"].decode("latin-1")).get("v")
+        # An address with another hash comes from a page of another version, which wants another content.
+        if asked == [mark_of(Path(full_path))]:
+            response.headers["cache-control"] = _FOREVER
+        return response

@@ -369,7 +369,7 @@ def show_partitions(
         else:
             counts = partial(reader.partitions.counts_from, uri)
             known = KnownKeys(first[0], last[0], keys_of, states, counts)
-    around = _wall(at) or (None if series is None else series.time_of(key))
+    around = (None if at is None else at.replace(tzinfo=None)) or (None if series is None else series.time_of(key))
     page = pages.show(
         request,
         "partitions.html",
@@ -382,7 +382,11 @@ def show_partitions(
         name=uri if found is None else found.name,
         keys=listed[:KEYS],
         states=listed_states,
-        states_in_words=[(state.capitalize(), found) for state in _TOLD if (found := _keys_in(listed_states, state))],
+        states_in_words=[
+            (state.capitalize(), found)
+            for state in _TOLD
+            if (found := [key for key, each in listed_states.items() if each == state])
+        ],
         here=url("/asset/partitions", asset=uri, key=key, at=at.isoformat() if at else None, after=after),
         more=url("/asset/partitions", asset=uri, after=listed[KEYS - 1]) if len(listed) > KEYS else "",
         first=url("/asset/partitions", asset=uri) if after else "",
@@ -390,10 +394,6 @@ def show_partitions(
     if at is not None:
         page.headers["hx-replace-url"] = _kept(request, uri, at)
     return page
-
-
-def _keys_in(states: Mapping[str, KeyState], state: KeyState) -> list[str]:
-    return [key for key, each in states.items() if each == state]
 
 
 def _states_of(
@@ -423,7 +423,3 @@ def _kept(request: Request, uri: str, at: datetime) -> str:
     """Return the address of the asset's page with the position of its map."""
     shown = dict(parse_qsl(urlsplit(request.headers.get("hx-current-url", "")).query))
     return url("/asset", asset=uri, key=shown.get("key"), before=shown.get("before"), at=at.isoformat())
-
-
-def _wall(moment: datetime | None) -> datetime | None:
-    return None if moment is None else moment.replace(tzinfo=None)

@@ -80,16 +80,12 @@ def _check_plot(name: str, results: Sequence[CheckResult]) -> CheckPlot:
     newest = "passed" if last.passed else "failed" if last.found is None else f"failed: {_number(last.found)}"
     label = f"{name} failed {failed} of {len(results)} times, and {'passed' if last.passed else 'failed'} last"
     step = (WIDTH - 2 * _MARGIN) / max(len(results), 10)
-    states = [_state(each) for each in results]
+    states = ["good" if each.passed else "wait" if each.severity == "warn" else "bad" for each in results]
     bars = [
         (round(_MARGIN + place * step, 1), float(_PASSED if state == "good" else HEIGHT - 2 * _MARGIN), state)
         for place, state in enumerate(states)
     ]
     return CheckPlot(name, newest, label, states[-1], bars)
-
-
-def _state(result: CheckResult) -> str:
-    return "good" if result.passed else "wait" if result.severity == "warn" else "bad"
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,19 @@
-"""Show what an action would lead to, inside the dialog that asks for it."""
+"""Show what an action or a deploy would lead to."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 
+from assetflow.api.requests import TheReader
+from assetflow.core.compare import CURSOR, ShownDiff
+from assetflow.core.shapes import from_json
+from assetflow.core.values.states import Sign
 from assetflow.errors import AssetflowError
 from assetflow.operations.what_if import Preview
 from assetflow.web.forms import in_words
-from assetflow.web.pages import Pages
+from assetflow.web.pages import Pages, ThePages
 
 MOST = 6
 
@@ -36,3 +40,26 @@ def show_preview(request: Request, pages: Pages, preview: Callable[[], Preview],
         nothing=nothing,
         most=MOST,
     )
+
+
+router = APIRouter()
+
+_SIGNS: dict[str, Sign] = {
+    "added": "good",
+    "changed": "outdated",
+    "renamed": "outdated",
+    "removed": "bad",
+    "refused": "bad",
+    "unread": "bad",
+    "runs": "busy",
+    "lost": "stale",
+    "replayed": "off",
+}
+
+
+@router.get("/diff")
+def show_diff(request: Request, pages: ThePages, reader: TheReader) -> Response:
+    """Show the comparison that was kept last, or how to keep one."""
+    kept = reader.cursor(CURSOR)
+    found = None if kept is None else from_json(ShownDiff, kept)
+    return pages.show(request, "diff.html", found=found, signs=_SIGNS)

@@ -1,9 +1,11 @@
-"""The current troubles, which every page shows at its top."""
+"""The current troubles: every page shows them in a banner at its top, which open pages load again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+
+from fastapi import APIRouter, Request, Response
 
 from assetflow.api.requests import Backend
 from assetflow.evaluator.liveness import downtime, failing_words, not_watching
@@ -71,3 +73,12 @@ def _of_watchers(watching: WatchingStatus) -> list[ShownTrouble]:
 
 def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}" + ("" if text[-1] in ".?!" else ".")
+
+
+router = APIRouter()
+
+
+@router.get("/troubles")
+def show_troubles(request: Request) -> Response:
+    """Show the banner alone."""
+    return request.app.state.pages.show(request, "troubles.html", troubles=troubles_of(request.app.state.backend))

@@ -19,10 +19,9 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assetflow.worker.child import Job, become, read_job
+from assetflow.worker.child import Job, become, differs, read_job, read_sources, set_up
 from assetflow.worker.client import BEGIN, FORKED
 from assetflow.worker.may_fork import Renewal, why_not_fork, why_not_serve
-from assetflow.worker.preload import differs, read_sources, set_up
 
 SECONDS_TO_READ = 5.0
 _PAUSE = 0.2
@@ -305,7 +304,7 @@ def main(place: Path, modules: Sequence[str]) -> None:
 
 def _import(place: Path, modules: Sequence[str]) -> None:
     """Import what runs need. A module with which this process could not fork is named, and left out."""
-    from assetflow.worker.preload import preload, why_not_preload
+    from assetflow.worker.child import preload, why_not_preload
 
     environment, folder = dict(os.environ), Path.cwd()
     preload()

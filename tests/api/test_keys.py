@@ -14,10 +14,10 @@ import pytest
 from fastapi import FastAPI
 from fastapi.routing import iter_route_contexts
 
-from assetflow.api import wrong_keys
+from assetflow.api import connections
+from assetflow.api.connections import FREE, LONGEST, WAITING, WrongKeys
 from assetflow.api.requests import Backend
 from assetflow.api.security import ALL, Access, Keys, Right, access_for, right_for
-from assetflow.api.wrong_keys import FREE, LONGEST, WAITING, WrongKeys
 from assetflow.errors import InvalidSettings, PrefectRefused
 from assetflow.ledger import Ledger
 from assetflow.web import create_site
@@ -226,7 +226,7 @@ async def test_many_at_once_are_refused_at_once() -> None:
 async def test_neither_memory_nor_log_grows_without_bound(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(wrong_keys, "ADDRESSES", 100)
+    monkeypatch.setattr(connections, "ADDRESSES", 100)
     time = Time()
     wrong = WrongKeys(time, time.sleep)
     with caplog.at_level(logging.WARNING, "assetflow.api"):

@@ -6,7 +6,7 @@ import re
 
 from tests.docs.pieces import ROOT
 
-CODE = ("api/metrics.py", "evaluator/runs/launch.py")
+CODE = ("api/v1/health.py", "evaluator/runs/launch.py")
 
 
 def test_each_metric_is_listed() -> None:

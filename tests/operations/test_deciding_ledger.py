@@ -16,8 +16,7 @@ from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.read.events import DECIDED_UNTIL, only_here
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.recordings import recording_from_artifact
-from assetflow.prefect_io.rest import TaskApi
-from assetflow.prefect_io.stored_values import BY_NAME, TAKEN_OVER, deciding_ledger
+from assetflow.prefect_io.rest import BY_NAME, TAKEN_OVER, TaskApi, deciding_ledger
 from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import ORDERS, deploy
 from tests.environment.prefect_settings import prefect_at
@@ -40,7 +39,7 @@ def test_what_prefect_once_answered_counts_until_it_answers_again(ledger: Ledger
 
 
 def test_a_busy_prefect_is_asked_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assetflow.prefect_io.stored_values.SECONDS_TO_ANSWER", 0.0)
+    monkeypatch.setattr("assetflow.prefect_io.rest.SECONDS_FOR_A_VALUE", 0.0)
     with prefect_at(API_URL), respx.mock:
         respx.get(VARIABLE).mock(side_effect=[BUSY, BUSY, ANSWER])
         assert deciding_ledger() == OTHER

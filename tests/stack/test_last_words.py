@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from assetflow.stack.process import last_words
+from assetflow.stack.environment import last_words
 
 RICH = """\x1b[34m╭────────────────╮\x1b[0m
 │ Deploying shop │

@@ -18,11 +18,11 @@ from assetflow.core.values.triggers import other_kinds
 from assetflow.errors import InvalidWatcher
 from assetflow.testing.queues import QueueSuite
 from assetflow.watchers import Message, MessageQueueTrigger
+from assetflow.watching.kinds import BrokerQueue
 from assetflow.watching.kinds.kafka import open_kafka
 from assetflow.watching.kinds.rabbitmq import open_rabbitmq
 from assetflow.watching.kinds.redis import open_redis
 from assetflow.watching.kinds.sqs import open_sqs
-from assetflow.watching.message_source import BrokerQueue
 from tests.environment.waiting import until_async
 from tests.watching.brokers import SQS, KafkaCluster, SqsServer
 from tests.watching.outside import NO_ID, RABBIT, REDIS, Direct, updates, watch, watching

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from assetflow.api.connections import FREE, WAITING, WrongKeys
 from assetflow.api.requests import Backend
 from assetflow.api.security import Access, Keys
-from assetflow.api.wrong_keys import FREE, WAITING, WrongKeys
 from assetflow.errors import LedgerError
 from assetflow.ledger import Ledger
 from assetflow.web import create_site

@@ -9,7 +9,7 @@ import pytest
 
 from assetflow.core.values.states import Sign, sign_of
 from assetflow.ledger import Ledger
-from assetflow.web.static_files import FOLDER
+from assetflow.web.pages import FOLDER
 from tests.cli.shop import ORDERS, deploy, update
 from tests.web.conftest import Site
 

@@ -8,7 +8,7 @@ from hashlib import sha256
 import pytest
 
 from assetflow.ledger import Ledger
-from assetflow.web.static_files import FOLDER
+from assetflow.web.pages import FOLDER
 from tests.cli.shop import ORDERS, update
 from tests.web.conftest import Site
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.worker.preload import differs
+from assetflow.worker.child import differs
 
 OWN = {"PATH": "/bin", "LANG": "C.UTF-8", "PYTHONPATH": "/a"}
 

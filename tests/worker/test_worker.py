@@ -76,7 +76,7 @@ def test_a_flow_run_finds_its_imports_in_the_template(pool: Pool) -> None:
     (home / "ledger.db").touch()
     deployment = pool.deploy("modules.py:report", env={"ASSETFLOW_HOME": str(home)})
     assert pool.ended(pool.order(deployment, name="imported")) == "COMPLETED"
-    code = "import sys; from assetflow.worker import preload, template; preload.preload(); print(*sys.modules)"
+    code = "import sys; from assetflow.worker import child, template; child.preload(); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     late = set((pool.home / "imported").read_text().split()) - set(done.stdout.split())
     assert "modules" in late

@@ -45,7 +45,7 @@ from assetflow.operations import backfill
 from assetflow.operations.backfill import BackfillWanted, find_backfill, plan
 from assetflow.operations.graph import Graph, Lineage, Wanted, graph_of, lineage_of
 from assetflow.operations.lookup import asset_called, find_node, find_uri, hide, switch_watcher, unhide
-from assetflow.operations.planning import planned
+from assetflow.operations.needs import planned
 from assetflow.operations.recording import observe
 
 router = APIRouter(tags=["assets"], route_class=EtagRoute)

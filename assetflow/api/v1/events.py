@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Annotated, Literal, cast
 from uuid import UUID, uuid4
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ValidationError
+from starlette.concurrency import run_in_threadpool
 
 from assetflow.api.own_shapes import CountOut, EventIn, EventsIn, IdsIn, IdsOut, RecordedOut
 from assetflow.api.problems import answers, field_errors, field_fix
@@ -33,12 +34,21 @@ from assetflow.core.explain import EventExplanation, ReceiptExplanation, ShownEv
 from assetflow.core.explain.trace import Trace
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.core.watchers.intake import MOST_BYTES, check_signature, message_id
 from assetflow.errors import AssetflowError, InvalidCall, InvalidEvent, TooLarge
 from assetflow.ledger.read.explanations import event_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter, RefusedRecord
 from assetflow.operations.graph import trace_of
-from assetflow.operations.recording import RecordedUpdates, keep_refused, record
+from assetflow.operations.recording import (
+    Received,
+    RecordedUpdates,
+    find_webhook,
+    keep_refused,
+    receive,
+    record,
+    secret_of,
+)
 from assetflow.operations.what_if import Preview, if_updated
 
 router = APIRouter(tags=["events"], route_class=EtagRoute)
@@ -289,3 +299,23 @@ def _report(item: _Item, new: dict[UUID, AssetEvent]) -> dict[str, object]:
         "fix": None if error is None else error.fix or None,
         "rule": None if error is None else error.rule,
     }
+
+
+hook_router = APIRouter(tags=["webhooks"])
+
+
+@hook_router.post("/hooks/{watcher}", responses=answers(404, 408, 413, 422))
+async def post_to_watcher(watcher: str, request: Request, backend: TheBackend) -> Received:
+    """Record a signed message. It needs no key: the signature tells who sent it.
+
+    It is answered after its update is durable, and may be sent again: the same id is the same update. A message that
+    cannot be an update is kept as refused, and answered with 200 too, because sending it again would change nothing.
+    """
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    webhook = await run_in_threadpool(find_webhook, backend, watcher)
+    number = message_id(webhook.trigger.signs, headers, backend.now())
+    body = await request.body()
+    if len(body) > MOST_BYTES:
+        raise TooLarge(f"the message has {len(body):,} bytes, the limit is {MOST_BYTES:,}")
+    check_signature(webhook.trigger.signs, headers, body, await secret_of(backend, webhook))
+    return await run_in_threadpool(receive, backend, webhook, number, body)

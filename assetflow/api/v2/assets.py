@@ -11,24 +11,22 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from fastapi.concurrency import run_in_threadpool
 
-from assetflow.api.airflow_shapes import (
+from assetflow.api.problems import answers
+from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Text, TheBackend, TheReader
+from assetflow.api.v2.airflow_terms import (
+    DEFAULT,
     AirflowAsset,
     AliasesOut,
     AliasOut,
     AssetEventIn,
     AssetEventOut,
     AssetEventsOut,
-    AssetsOut,
-    DagRunOut,
-    MaterializeIn,
-)
-from assetflow.api.problems import answers
-from assetflow.api.requests import LARGEST, EtagRoute, Json, Moment, Text, TheBackend, TheReader
-from assetflow.api.v2.airflow_terms import (
-    DEFAULT,
     AssetId,
+    AssetsOut,
     DagId,
+    DagRunOut,
     Limit,
+    MaterializeIn,
     Offset,
     OrderBy,
     Pattern,

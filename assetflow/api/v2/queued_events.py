@@ -13,10 +13,17 @@ from typing import Annotated, NamedTuple
 
 from fastapi import APIRouter, Depends, Path, Query, Response
 
-from assetflow.api.airflow_shapes import QueuedEventOut, QueuedEventsOut
 from assetflow.api.problems import answers
 from assetflow.api.requests import Backend, EtagRoute, Json, Moment, Text, TheBackend, TheReader
-from assetflow.api.v2.airflow_terms import AssetId, DagId, asset_numbered, consumer_of, dag_id
+from assetflow.api.v2.airflow_terms import (
+    AssetId,
+    DagId,
+    QueuedEventOut,
+    QueuedEventsOut,
+    asset_numbered,
+    consumer_of,
+    dag_id,
+)
 from assetflow.core.values.words import iso
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.queues import QueuedAsset

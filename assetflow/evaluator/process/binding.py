@@ -26,8 +26,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.prefect_io.logs import Kind, OldArtifacts, decision_of
 from assetflow.prefect_io.names import LEDGER_VARIABLE
 from assetflow.prefect_io.recordings import recording_from_artifact, recording_to_artifact
-from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
-from assetflow.prefect_io.stored_values import BY_NAME, TAKEN_OVER
+from assetflow.prefect_io.rest import BY_NAME, TAKEN_OVER, Json, PrefectApi, prefect_api
 
 # Stores in the ledger the id of the other ledger that decides, or `None`.
 Note = Callable[[str | None], Awaitable[None]]

@@ -32,9 +32,14 @@ from assetflow.evaluator.runs.watch import Announcer, NoteWriter, RunWatch
 from assetflow.listeners import RunCreated, load_listeners
 from assetflow.prefect_io.flow_runs import FlowRuns, TimeRuns
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
-from assetflow.prefect_io.native_events import failed_with_assets, materialized
 from assetflow.prefect_io.open_runs import OpenRuns, run_change
-from assetflow.prefect_io.own_events import check_failed, freshness_changed, run_failed
+from assetflow.prefect_io.own_events import (
+    check_failed,
+    failed_with_assets,
+    freshness_changed,
+    materialized,
+    run_failed,
+)
 from assetflow.prefect_io.rest import PrefectApi, patiently, prefect_api
 from assetflow.prefect_io.run_notes import RunNotes
 from assetflow.prefect_io.websocket import subscribe

@@ -15,7 +15,7 @@ from pathlib import Path
 from assetflow.errors import LeaseLost
 from assetflow.evaluator.health import logger, run_until
 from assetflow.evaluator.process.evaluator import Evaluator, Options, open_evaluator, utc_now
-from assetflow.private import make_private, make_private_folder
+from assetflow.settings import make_private, make_private_folder
 
 # The number of objects made and not freed after which Python collects garbage: more than a batch of updates needs.
 OBJECTS_BETWEEN_COLLECTIONS = 100_000

@@ -18,8 +18,7 @@ from sqlalchemy.exc import ArgumentError
 
 from assetflow.errors import LedgerError
 from assetflow.ledger.sql.failures import explained
-from assetflow.private import keep_private, make_private, make_private_folder
-from assetflow.settings import get_settings
+from assetflow.settings import get_settings, keep_private, make_private, make_private_folder
 
 # Opens a connection for one read.
 Connect = Callable[[], AbstractContextManager[Connection]]

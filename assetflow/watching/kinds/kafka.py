@@ -17,8 +17,7 @@ from assetflow.core.values.addresses import kafka_options
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.intake import Message
 from assetflow.errors import WatchingFailed
-from assetflow.watching.kinds import needing
-from assetflow.watching.message_source import BrokerQueue
+from assetflow.watching.kinds import BrokerQueue, needing
 
 logger = logging.getLogger("assetflow.watching")
 

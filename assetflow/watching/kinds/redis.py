@@ -16,8 +16,7 @@ from assetflow.core.values.addresses import source_of_url, without_user
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.intake import Message
 from assetflow.errors import WatchingFailed
-from assetflow.watching.kinds import needing
-from assetflow.watching.message_source import BrokerQueue
+from assetflow.watching.kinds import BrokerQueue, needing
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis

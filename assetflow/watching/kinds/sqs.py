@@ -18,8 +18,7 @@ from assetflow.core.values.addresses import sqs_region, without_user
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.intake import Message
 from assetflow.errors import WatchingFailed
-from assetflow.watching.kinds import needing
-from assetflow.watching.message_source import BrokerQueue
+from assetflow.watching.kinds import BrokerQueue, needing
 
 # The most that SQS takes or gives in one request, and the longest that it waits for a message.
 AT_ONCE = 10

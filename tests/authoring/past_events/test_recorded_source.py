@@ -16,7 +16,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import AssetEvent, Origin, Pin
 from assetflow.core.values.materialized import Materialized
-from assetflow.prefect_io.native_events import materialized
+from assetflow.prefect_io.own_events import materialized
 from tests.ledger.making import NOW
 
 QUERY = PastEventQuery(Token("uri", "a"))

@@ -22,7 +22,7 @@ from assetflow.evaluator.incoming import inbox as inbox_module
 from assetflow.evaluator.incoming.inbox import LARGEST_BATCH, Inbox
 from assetflow.ledger.records import RefusedRecord
 from assetflow.prefect_io.names import RECORDING_LABEL
-from assetflow.prefect_io.native_events import materialized
+from assetflow.prefect_io.own_events import materialized
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async

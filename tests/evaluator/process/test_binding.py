@@ -18,8 +18,7 @@ from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.process.binding import Binding
 from assetflow.ledger.read.events import only_here
 from assetflow.prefect_io.recordings import recording_from_artifact
-from assetflow.prefect_io.rest import prefect_api
-from assetflow.prefect_io.stored_values import BY_NAME, TAKEN_OVER
+from assetflow.prefect_io.rest import BY_NAME, TAKEN_OVER, prefect_api
 from tests.environment.prefect_settings import prefect_at
 from tests.ledger.making import NOW, event
 

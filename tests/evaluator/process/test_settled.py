@@ -9,8 +9,8 @@ import pytest
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.process.evaluator import Evaluator, Options
-from assetflow.patience import AskAgain
 from assetflow.prefect_io import rest
+from assetflow.prefect_io.answers import AskAgain
 
 STEPS = ["registry.sync", "timers.settled", "catch_up.sweep", "clock.look"]
 
