@@ -20,6 +20,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from assetflow import Asset, Eager, flow, listeners
 from assetflow.api.app import create_app
 from assetflow.api.requests import Backend
+from assetflow.authoring.checks import Check
 from assetflow.checks import CheckResult
 from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.errors import CheckFailed
@@ -520,6 +521,12 @@ def test_the_warnings_of_an_event(piece: Piece) -> None:
 def test_a_schema_of_pandera(piece: Piece, spark: SparkSession) -> None:  # noqa: ARG001
     page = piece("docs/checks.md", 3, places=("file:///lake/",))
     assert page.load_paid.fn().checks[None][0].passed
+
+
+def test_what_other_libraries_find_is_a_check(piece: Piece) -> None:
+    """Neither is installed here: the page says that they were not run."""
+    assert isinstance(piece("docs/checks.md", 4).expectations_hold, Check)
+    assert isinstance(piece("docs/checks.md", 5).scan_holds, Check)
 
 
 # docs/python.md
