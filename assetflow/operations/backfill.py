@@ -33,7 +33,7 @@ def named_keys(schedule: Schedule, keys: Sequence[str]) -> tuple[str, ...]:
 
     Raises:
         InvalidEvent: one of them cannot be a key. Contract 2.5.
-        InvalidCall: one of them is no key of this flow; `where` is `keys`.
+        InvalidCall: one of them is not a key of this flow; `where` is `keys`.
     """
     named = tuple(dict.fromkeys(check_key(key) for key in keys))
     check_target_keys(schedule, named)

@@ -40,7 +40,7 @@ class Parameter:
         """Return the value that was typed.
 
         Raises:
-            InvalidCall: it is no value of this kind; `where` is the name.
+            InvalidCall: the text is not a value of this kind; `where` is the name of the parameter.
         """
         if self.kind == "text":
             return text

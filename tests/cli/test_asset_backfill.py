@@ -107,7 +107,7 @@ def test_a_key_that_the_mapper_never_writes_is_refused(ledger: Ledger, call: Cal
     assert call("backfill", CORE.uri, "--keys", "2026-11-09", "--dry-run").code == 0
     refused = call("backfill", CORE.uri, "--keys", "zzz", "--dry-run")
     assert refused.code != 0
-    assert "'zzz' is no key of this flow" in refused.err
+    assert "'zzz' is not a key of this flow" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -66,6 +66,14 @@ def test_an_update_that_is_recorded_changes_nothing(ledger: Ledger) -> None:
     assert not what.starts
 
 
+def test_what_many_flows_refuse_for_one_reason_is_one_sentence(ledger: Ledger) -> None:
+    for name in ("daily/a", "daily/b", "daily/c"):
+        deploy(ledger, name, ROLLED_UP)
+    (words,) = if_updated(ledger.reader, [an_update(HOURLY, "{}")], NOON).refused
+    assert words.startswith("not queued for daily/a, whose mapper could not use the key: The partition key '{}' does")
+    assert words.endswith("; so with 2 more flows")
+
+
 def test_a_key_that_nobody_takes_is_refused_in_words(ledger: Ledger) -> None:
     deploy(ledger, "report/shop", ORDERS)
     what = if_updated(ledger.reader, [an_update(ORDERS, "a")], NOON)

@@ -28,6 +28,8 @@ from assetflow.core.values.words import SHOWN, count, joined, some
 REFUSED = ("dropped", "not_for_consumer", "not_mapped")
 # Of the pending partitions of a consumer that is resumed, this many are told.
 MOST_LEFT = 100
+# Stands for the name of a consumer in a sentence about several: no name contains it.
+_A_NAME = "\0"
 
 
 @shape
@@ -188,10 +190,10 @@ def _refused(state: State, events: Sequence[AssetEvent]) -> Iterable[str]:
         if event is not None and receipt.status in REFUSED and receipt.consumer is not None:
             name = _name(state, receipt.consumer)
             for told in explain_event(event, [receipt], {receipt.consumer: name}, []).receipts:
-                alike = said.setdefault(told.words.replace(name, "{}"), [])
+                alike = said.setdefault(told.words.replace(name, _A_NAME), [])
                 alike += [] if name in alike else [name]
     for words, (first, *others) in said.items():
-        yield words.replace("{}", first) + (f"; so with {count(len(others), 'more flow')}" if others else "")
+        yield words.replace(_A_NAME, first) + (f"; so with {count(len(others), 'more flow')}" if others else "")
 
 
 def _name(state: State, number: int) -> str:

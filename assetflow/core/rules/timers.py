@@ -196,7 +196,7 @@ def check_target_keys(schedule: Schedule, keys: Iterable[str]) -> None:
     """Refuse keys that no mapper of the schedule writes, where its keys are times. Contract 8.18.
 
     Raises:
-        InvalidCall: a key is no time of the schedule's format; `where` is `keys`.
+        InvalidCall: a key is not a time in the format of the mapper; `where` is `keys`.
     """
     for series in filter(None, map(series_of_mapper, mappers_of(schedule))):
         for key in keys if series.writer.sample_targets() else ():
@@ -204,7 +204,7 @@ def check_target_keys(schedule: Schedule, keys: Iterable[str]) -> None:
                 series.writer.read_target(key)
             except MappingError as error:
                 raise InvalidCall(
-                    f"{key!r} is no key of this flow", where="keys", rule="8.18", fix=error.fix
+                    f"{key!r} is not a key of this flow", where="keys", rule="8.18", fix=error.fix
                 ) from error
 
 

@@ -228,7 +228,10 @@
 
   document.addEventListener("click", async ({ target }) => {
     if (!target.dataset.copies) return;
-    await navigator.clipboard.writeText(document.getElementById(target.dataset.copies).textContent);
+    const text = document.getElementById(target.dataset.copies);
+    // A browser has no clipboard for a page without TLS on another host: there the text is selected.
+    if (!navigator.clipboard) return getSelection().selectAllChildren(text);
+    await navigator.clipboard.writeText(text.textContent);
     target.textContent = "Copied";
   });
 
