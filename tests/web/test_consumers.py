@@ -409,6 +409,9 @@ def test_consumers_that_are_selected_are_asked_for_alone_and_stay_selected(site:
     selected = "names=report/a&names=audit/all"
     asked = site.page(f"/consumers/switch?paused=yes&{selected}")
     assert asked.form("/consumers/switch")["names"].split("\n") == ["audit/all", "report/a"]
+    assert "switch-all" not in {
+        each.get("id") for each in site.page(f"/consumers/switch?paused=no&{selected}").named("dialog")
+    }
     ticks = [each for each in site.page(f"/consumers?{selected}").named("input") if each.get("name") == "names"]
     assert [each["value"] for each in ticks if "checked" in each] == ["audit/all", "report/a"]
 
