@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy import delete, update
 
 from assetflow.core.values.addresses import without_passwords
+from assetflow.ledger import lease, schema
+from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
 from assetflow.ledger.write.backfills import BackfillWriter, EndedRunWriter, FailedChecksWriter
 from assetflow.ledger.write.consumers import ClockWriter, ConsumerWriter, FreshnessWriter
 from assetflow.ledger.write.decisions import DecisionWriter, QueueWriter, RunWriter
-from assetflow.ledger.write.lease import LeaseWriter
 from assetflow.ledger.write.materialized import MaterializedWriter
-from assetflow.ledger.write.store import EventWriter, Store
+from assetflow.ledger.write.store import EventWriter, Operations, Store
 from assetflow.ledger.write.watchers import AssetWriter, LineageWriter, WatcherWriter
 
 if TYPE_CHECKING:
     from assetflow.ledger.write.prune import PruneStep
+
 
 _SET_CURSOR = upsert_rows(*CURSOR.c)
 _END_SESSION = upsert_rows(*ENDED_SESSION.c)
@@ -91,3 +94,59 @@ class Writer:
         """Store the address of the Prefect API that this ledger belongs to, without user and password."""
         with self._store.writes() as connection:
             connection.execute(update(LEDGER).values(prefect_api_url=without_passwords(url)))
+
+
+class LeaseWriter(Operations):
+    """Writes the lease."""
+
+    def acquire(
+        self,
+        holder: Holder,
+        now: datetime | None = None,
+        *,
+        seconds: float = LEASE_SECONDS,
+        is_alive: Callable[[int], bool] = lease.is_running,
+    ) -> Lease:
+        """Become the evaluator of this ledger. On SQLite, the lease of a dead process of this host is taken at once.
+
+        From then on, everything is written under the lease: if another evaluator has it, all operations raise
+        `LeaseLost` and write nothing.
+
+        Parameters:
+            now: by default the time that all evaluators share, on Postgres the server's.
+            seconds: how long the lease lasts.
+
+        Raises:
+            EvaluatorRunning: another evaluator holds the lease; the error names its host, process and start.
+            LedgerVersion: the tables were changed while this program waited for the lease.
+        """
+        with self._store.beside() as connection:
+            acquired = lease.acquire(connection, holder, now or lease.clock(connection), seconds, is_alive)
+            schema.check(connection, place=self._store.place)
+            lease.step_aside(connection, holder.id)
+        self._store.fence = holder
+        return acquired
+
+    def renew(self, holder: Holder, now: datetime | None = None, *, seconds: float = LEASE_SECONDS) -> None:
+        """Remain the evaluator. On Postgres this does not wait for other operations.
+
+        Parameters:
+            now, seconds: as for `acquire`.
+
+        Raises:
+            LeaseLost: another evaluator has the lease, or nobody has it.
+        """
+        with self._store.beside() as connection:
+            lease.renew(connection, holder, now or lease.clock(connection), seconds)
+
+    def release(self, holder: Holder) -> None:
+        """Let another evaluator take over at once, and stop standing by."""
+        self._store.fence = None
+        with self._store.writes() as connection:
+            lease.release(connection, holder.id)
+            lease.step_aside(connection, holder.id)
+
+    def stand_by(self, holder: Holder) -> None:
+        """Show that an evaluator waits for the lease and is alive."""
+        with self._store.beside() as connection:
+            lease.stand_by(connection, holder)
