@@ -10,7 +10,7 @@ from rich.text import Text
 
 from assetflow.cli.output import print_json, show, table
 from assetflow.cli.values import AsJson
-from assetflow.ledger.version import VERSION
+from assetflow.ledger.migrations import VERSION
 
 
 def version(*, json: AsJson = False) -> None:

@@ -16,6 +16,7 @@ from sqlalchemy import URL, Connection, Engine, insert, select
 from assetflow.errors import LedgerError
 from assetflow.ledger import schema
 from assetflow.ledger.lease import application_name
+from assetflow.ledger.migrations import VERSION
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.sql import engine
 from assetflow.ledger.sql.engine import (
@@ -31,7 +32,6 @@ from assetflow.ledger.sql.engine import (
 )
 from assetflow.ledger.sql.failures import explained
 from assetflow.ledger.sql.tables import LEDGER
-from assetflow.ledger.version import VERSION
 from assetflow.ledger.write.store import Store
 from assetflow.ledger.write.writer import Writer
 

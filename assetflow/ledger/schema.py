@@ -11,8 +11,8 @@ from sqlalchemy import Connection, inspect, text
 from assetflow.core.values.words import shown
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
 from assetflow.ledger import lease
+from assetflow.ledger.migrations import VERSION
 from assetflow.ledger.sql.freshness_tables import Base
-from assetflow.ledger.version import VERSION
 
 VERSION_TABLE = "ledger_version"
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -10,7 +10,7 @@ import respx
 
 from assetflow.evaluator.process.binding import CURSOR
 from assetflow.ledger import Ledger
-from assetflow.ledger.version import VERSION
+from assetflow.ledger.migrations import VERSION
 from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import ORDERS, deploy, update
 

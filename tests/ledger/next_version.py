@@ -9,7 +9,7 @@ import pytest
 
 from assetflow.ledger import ledger as upkeep
 from assetflow.ledger import schema
-from assetflow.ledger.version import VERSION
+from assetflow.ledger.migrations import VERSION
 
 NEXT = f"{int(VERSION) + 1:04}"
 

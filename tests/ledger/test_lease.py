@@ -17,7 +17,7 @@ from assetflow.core.rules.fold import record_and_pass
 from assetflow.errors import EvaluatorRunning, LeaseLost, LedgerError, LedgerVersion
 from assetflow.ledger import Holder, Ledger, Writer
 from assetflow.ledger.lease import is_running
-from assetflow.ledger.version import VERSION
+from assetflow.ledger.migrations import VERSION
 from tests.environment.waiting import until
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, declared, update

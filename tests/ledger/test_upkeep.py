@@ -17,8 +17,8 @@ from sqlalchemy import Engine, create_engine, event, text
 from assetflow.errors import EvaluatorRunning, LedgerError, LedgerVersion
 from assetflow.ledger import Holder, Ledger, Reader, schema
 from assetflow.ledger import ledger as upkeep
+from assetflow.ledger.migrations import VERSION
 from assetflow.ledger.sql.engine import ledger_url, open_engine, writing
-from assetflow.ledger.version import VERSION
 from tests.environment.postgres import new_database
 from tests.ledger.making import NOW, A, update
 from tests.ledger.next_version import NEXT, become, write_migrations

@@ -1,4 +1,0 @@
-"""The version of the ledger's tables that this program reads and writes."""
-
-VERSION = "0001"
-"""The newest migration. Versions have four digits, so that their order is that of texts."""
