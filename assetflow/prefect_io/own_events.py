@@ -13,8 +13,8 @@ from prefect.types.names import validate_valid_asset_key
 from assetflow.core.freshness.asset_freshness import StateChange, data_time_text
 from assetflow.core.json_data import fit_object
 from assetflow.core.rules.ended_runs import FailedForGood
-from assetflow.core.rules.failed_checks import FailedChecks
 from assetflow.core.shapes import as_json
+from assetflow.core.values.announcements import FailedChecks
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision, MissedDeadline
 from assetflow.core.values.events import SCHEMA, AssetEvent, SourceFlowRun

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from assetflow.core.rules.failed_checks import FailedChecks
+from assetflow.core.values.announcements import FailedChecks
 from assetflow.core.values.events import CheckedData
 from assetflow.ledger.read import Topic
 from assetflow.ledger.sql.rows import Rows, readable_name

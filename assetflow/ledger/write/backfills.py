@@ -14,7 +14,7 @@ from assetflow.core.freshness.backfilling import go_on, resume_backfill, stop_ba
 from assetflow.core.freshness.records import Backfill
 from assetflow.core.graph.lineage import flows_after
 from assetflow.core.rules.ended_runs import EndedRun, FailedForGood
-from assetflow.core.rules.failed_checks import FailedChecks
+from assetflow.core.values.announcements import FailedChecks
 from assetflow.core.values.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import Conflict, UnknownBackfill

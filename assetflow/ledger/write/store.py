@@ -16,11 +16,11 @@ from assetflow.core.freshness.demands import judge_silently
 from assetflow.core.json_data import fit_json, fit_text
 from assetflow.core.rules import clock
 from assetflow.core.rules.adoption import Adoption, Decided
-from assetflow.core.rules.failed_checks import FailedChecks
 from assetflow.core.rules.fold import Passing, Recorded, Touched, pass_over, record_and_pass
 from assetflow.core.rules.keeping import keep_up_to_date, look_at_all
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.state import prefetch
+from assetflow.core.values.announcements import FailedChecks
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Recording, canonical_json
 from assetflow.core.values.posted_events import kept_payload
