@@ -14,11 +14,10 @@ from assetflow.core.freshness.asset_freshness import StateChange, data_time_text
 from assetflow.core.json_data import fit_object
 from assetflow.core.rules.ended_runs import FailedForGood
 from assetflow.core.shapes import as_json
-from assetflow.core.values.announcements import FailedChecks
+from assetflow.core.values.announcements import FailedChecks, Materialized
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision, MissedDeadline
 from assetflow.core.values.events import SCHEMA, AssetEvent, SourceFlowRun
-from assetflow.core.values.materialized import Materialized
 from assetflow.core.values.uri import normalize
 from assetflow.core.wire.declarations import causes_to_json
 from assetflow.core.wire.fields import Json, without_empty

@@ -10,9 +10,9 @@ import pytest
 from prefect.events import Event
 
 from assetflow.core.rules.ended_runs import FailedForGood
+from assetflow.core.values.announcements import Materialized
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun, SourceTaskRun
-from assetflow.core.values.materialized import Materialized
 from assetflow.prefect_io.own_events import failed_with_assets, is_key, materialized
 from assetflow.prefect_io.recordings import learned_from_prefect_event, recording_from_prefect_event
 from tests.ledger.making import NOW

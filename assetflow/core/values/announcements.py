@@ -1,9 +1,9 @@
-"""Data that failed a check: each becomes one event in Prefect. Contract 12.6."""
+"""What becomes events of ours in Prefect: updates in Prefect's own words (2.10), and data that failed a check (12.6)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid5
 
@@ -75,3 +75,35 @@ def _of(event: AssetEvent, *, held_back: bool) -> FailedChecks:
         flow=flow,
         checks=event.checks,
     )
+
+
+@dataclass(frozen=True)
+class Materialized:
+    """An update of an outlet that Prefect's log was not seen to have.
+
+    Attributes:
+        number: its sequence in the ledger.
+        inputs: the URIs of what its deployment declares to read.
+        posted: when the event was sent to Prefect last, UTC; `None` if it was not.
+    """
+
+    number: int
+    event: AssetEvent
+    inputs: tuple[str, ...] = ()
+    posted: datetime | None = None
+    is_good = True
+
+    @property
+    def recorded(self) -> datetime:
+        """When the ledger recorded the update."""
+        assert self.event.recorded is not None
+        return self.event.recorded
+
+    @property
+    def at(self) -> datetime:
+        """When the update occurred, by the producer's clock."""
+        return self.event.occurred
+
+    def describe(self) -> str:
+        """Return nothing: the update itself was logged."""
+        return ""

@@ -13,8 +13,8 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from assetflow.core.values.announcements import Materialized
 from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.materialized import Materialized
 from assetflow.core.wire.fields import time_or_none
 from assetflow.ledger.sql.bulk import in_values, upsert_rows
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row

@@ -12,10 +12,10 @@ import pytest
 from assetflow.authoring.past_events import ledger_source
 from assetflow.authoring.past_events.ledger_source import PrefectSource, RecordedSource
 from assetflow.authoring.past_events.reading import PastEventQuery
+from assetflow.core.values.announcements import Materialized
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import AssetEvent, Origin, Pin
-from assetflow.core.values.materialized import Materialized
 from assetflow.prefect_io.own_events import materialized
 from tests.ledger.making import NOW
 
