@@ -24,9 +24,8 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter
 from assetflow.operations.lookup import find_uri, hide, near_assets, unhide
 from assetflow.operations.needs import late_now, late_soon
-from assetflow.operations.parameters import Parameter, parameters_of, read_typed
 from assetflow.operations.recording import update_asset
-from assetflow.operations.runs_by_hand import RunWanted, maker_of, start_run
+from assetflow.operations.runs_by_hand import Parameter, RunWanted, maker_of, parameters_of, read_typed, start_run
 from assetflow.operations.what_if import Preview, if_run, if_updated
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import PagePlaces, Pages, ThePages, address, url, wants_fragment

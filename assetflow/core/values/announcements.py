@@ -1,4 +1,4 @@
-"""What becomes events of ours in Prefect: updates in Prefect's own words (2.10), and data that failed a check (12.6)."""
+"""What becomes events of ours in Prefect: updates, in Prefect's own words (2.10), and failed checks (12.6)."""
 
 from __future__ import annotations
 
