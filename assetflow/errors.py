@@ -6,6 +6,7 @@ the command line prints it as it stands, the API sends its parts, and nobody has
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -32,6 +33,11 @@ class AssetflowError(Exception):
     """
 
     code: ClassVar[str] = "error"
+
+    def __init_subclass__(cls) -> None:
+        """Derive the code from the name of a class that has none of its own: `InvalidAsset` has `invalid-asset`."""
+        if "code" not in vars(cls):
+            cls.code = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
 
     def __init__(self, message: str, *, where: str = "", fix: str = "", rule: str | None = None) -> None:
         super().__init__(message)
@@ -98,37 +104,25 @@ class AssetflowWarning(UserWarning):
 class InvalidAsset(AssetflowError, ValueError):
     """A URI, a name, a reference or an alias that breaks chapter 1 of the contract."""
 
-    code = "invalid-asset"
-
 
 class InvalidSchedule(AssetflowError, ValueError):
     """A `schedule=` that is not a schedule, or one that cannot work."""
-
-    code = "invalid-schedule"
 
 
 class InvalidTimetable(InvalidSchedule):
     """A cron text, a time zone or an interval that cannot be read."""
 
-    code = "invalid-timetable"
-
 
 class InvalidWatcher(AssetflowError, ValueError):
     """A watcher or its trigger that cannot work (contract chapter 10)."""
-
-    code = "invalid-watcher"
 
 
 class WatchingFailed(AssetflowError):
     """A watcher cannot watch now; the process that watches tries again."""
 
-    code = "watching-failed"
-
 
 class InvalidPartition(AssetflowError, ValueError):
     """A mapper, a window or a wait policy that cannot work (contract chapter 5)."""
-
-    code = "invalid-partition"
 
 
 class MappingError(AssetflowError, ValueError):
@@ -140,13 +134,9 @@ class MappingError(AssetflowError, ValueError):
 class InvalidEvent(AssetflowError, ValueError):
     """An update that breaks chapters 1 or 2 of the contract: an extra that is not a JSON object, a blank key."""
 
-    code = "invalid-event"
-
 
 class TooLarge(AssetflowError, ValueError):
     """Something that is larger than assetflow accepts."""
-
-    code = "too-large"
 
 
 class OutletError(AssetflowError, KeyError):
@@ -158,73 +148,49 @@ class OutletError(AssetflowError, KeyError):
 class NameTaken(InvalidAsset):
     """A name that belongs to another URI (contract 1.2)."""
 
-    code = "name-taken"
-
 
 class InvalidScenario(AssetflowError, ValueError):
     """A scenario file that is not in the format of `assetflow simulate`."""
-
-    code = "invalid-scenario"
 
 
 class InvalidFlow(AssetflowError, TypeError):
     """A decorated function that cannot be a flow or a task as asked."""
 
-    code = "invalid-flow"
-
 
 class InvalidCheck(AssetflowError, ValueError):
     """A check of data that cannot work, or that is not of an outlet (contract chapter 12)."""
-
-    code = "invalid-check"
 
 
 class InvalidListener(AssetflowError, TypeError):
     """Something that cannot be called as a listener."""
 
-    code = "invalid-listener"
-
 
 class InvalidCall(AssetflowError, ValueError):
     """A call with arguments that cannot be given together, or that cannot be read."""
-
-    code = "invalid-call"
 
 
 class Conflict(AssetflowError):
     """Something that is not possible now, such as when several flows make an asset and the call names none of them."""
 
-    code = "conflict"
-
 
 class UnknownConsumer(AssetflowError, LookupError):
     """No consumer has this name."""
-
-    code = "unknown-consumer"
 
 
 class WrongSignature(AssetflowError):
     """A message to a webhook that is not signed as its watcher asks."""
 
-    code = "wrong-signature"
-
 
 class UnknownWatcher(AssetflowError, LookupError):
     """No deployed asset has a watcher of this name."""
-
-    code = "unknown-watcher"
 
 
 class UnknownAsset(AssetflowError, LookupError):
     """No asset has this URI or name."""
 
-    code = "unknown-asset"
-
 
 class UnknownBackfill(AssetflowError, LookupError):
     """No backfill of an asset has this number."""
-
-    code = "unknown-backfill"
 
     @classmethod
     def numbered(cls, number: int) -> UnknownBackfill:
@@ -235,8 +201,6 @@ class UnknownBackfill(AssetflowError, LookupError):
 class UnknownEvent(AssetflowError, LookupError):
     """No event, decision or flow run has this id."""
 
-    code = "unknown-event"
-
 
 # Errors in the environment
 
@@ -244,25 +208,17 @@ class UnknownEvent(AssetflowError, LookupError):
 class InvalidSettings(AssetflowError, ValueError):
     """A setting with a value that cannot be used."""
 
-    code = "invalid-settings"
-
 
 class ApiUnreachable(AssetflowError, ConnectionError):
     """assetflow's API does not answer."""
-
-    code = "api-unreachable"
 
 
 class ApiRefused(AssetflowError):
     """assetflow's API answered a request with an error that a retry does not change."""
 
-    code = "api-refused"
-
 
 class ApiNotAllowed(ApiRefused):
     """assetflow's API does not let the API key of a request do what the request asks for."""
-
-    code = "api-not-allowed"
 
 
 class RecordingFailed(AssetflowError):
@@ -270,8 +226,6 @@ class RecordingFailed(AssetflowError):
 
     Contract 2.7. Recording it again under the same id is safe.
     """
-
-    code = "recording-failed"
 
 
 class PrefectUnreachable(AssetflowError, ConnectionError):
@@ -282,7 +236,6 @@ class PrefectUnreachable(AssetflowError, ConnectionError):
         is_busy: it answers that it is too busy (429, 503).
     """
 
-    code = "prefect-unreachable"
     retry_after: float | None = None
     is_busy: bool = False
 
@@ -290,43 +243,29 @@ class PrefectUnreachable(AssetflowError, ConnectionError):
 class PrefectUnset(PrefectUnreachable):
     """PREFECT_API_URL is not set, or is not an address. Nothing was sent."""
 
-    code = "prefect-unset"
-
 
 class PrefectUnauthorized(PrefectUnreachable):
     """Prefect's API does not accept the key or the password. The same request succeeds when they are right."""
-
-    code = "prefect-unauthorized"
 
 
 class PrefectRefused(AssetflowError):
     """Prefect answered a request with an error that a retry does not change."""
 
-    code = "prefect-refused"
-
 
 class PrefectNotFound(PrefectRefused):
     """Prefect does not know the object that a request names."""
-
-    code = "prefect-not-found"
 
 
 class Unsendable(AssetflowError):
     """A request to Prefect that cannot be written: nothing was sent."""
 
-    code = "unsendable"
-
 
 class UnsupportedDelivery(InvalidSchedule):
     """A schedule that Prefect's own triggers cannot show (`deployment_triggers`)."""
 
-    code = "unsupported-delivery"
-
 
 class UnsupportedPrefect(AssetflowError):
     """The installed version of Prefect lacks something undocumented that a feature needs."""
-
-    code = "unsupported-prefect"
 
 
 class LedgerError(AssetflowError):
@@ -342,49 +281,33 @@ class LedgerMissing(LedgerError):
 class LedgerLocked(LedgerError):
     """Another process holds the ledger."""
 
-    code = "ledger-locked"
-
 
 class StatementRefused(LedgerError):
     """A statement that the database refuses for a reason that assetflow does not know."""
-
-    code = "statement-refused"
 
 
 class LedgerVersion(LedgerError):
     """The ledger's tables have another version than this program needs, or are damaged."""
 
-    code = "ledger-version"
-
 
 class LedgerForeign(LedgerError):
     """The ledger and the Prefect server do not belong together."""
-
-    code = "ledger-foreign"
 
 
 class EvaluatorRunning(LedgerError):
     """Another evaluator is running on this ledger."""
 
-    code = "evaluator-running"
-
 
 class LeaseLost(LedgerError):
     """The evaluator hung for so long that another one may have taken over; it has written nothing since."""
-
-    code = "lease-lost"
 
 
 class PortInUse(AssetflowError):
     """The port to listen on is taken."""
 
-    code = "port-in-use"
-
 
 class InvalidProject(AssetflowError, ValueError):
     """A project that cannot be deployed: its `prefect.yaml`, or a file named there, is not valid."""
-
-    code = "invalid-project"
 
 
 class StackFailed(AssetflowError):
@@ -397,8 +320,6 @@ class StackFailed(AssetflowError):
         rule: as in `AssetflowError`.
         output: the last lines of the process's output.
     """
-
-    code = "stack-failed"
 
     def __init__(
         self, message: str, *, where: str = "", fix: str = "", rule: str | None = None, output: Iterable[str] = ()
@@ -413,37 +334,25 @@ class StackFailed(AssetflowError):
 class JavaNotFound(AssetflowError):
     """No Java that Spark can run on was found."""
 
-    code = "java-not-found"
-
 
 class SparkNotInstalled(AssetflowError, ImportError):
     """PySpark, or a package that its Connect client needs, is not installed."""
-
-    code = "spark-not-installed"
 
 
 class SparkUnreachable(AssetflowError, ConnectionError):
     """A Spark master or Connect server does not answer."""
 
-    code = "spark-unreachable"
-
 
 class SparkSettingsConflict(AssetflowError):
     """The live Spark session cannot have the settings that a task asks for."""
-
-    code = "spark-settings-conflict"
 
 
 class SparkStopped(AssetflowError):
     """The Spark work of a task was stopped because its flow run was cancelled."""
 
-    code = "spark-stopped"
-
 
 class PublishFailed(AssetflowError):
     """A dataset could not be published; on a local path, the old data is whole."""
-
-    code = "publish-failed"
 
 
 class CheckFailed(AssetflowError):
@@ -453,7 +362,6 @@ class CheckFailed(AssetflowError):
         results: what the checks found, those that passed too.
     """
 
-    code = "check-failed"
     results: Sequence[CheckResult] = ()
 
     def at(self, where: str) -> CheckFailed:
@@ -469,10 +377,6 @@ class CheckFailed(AssetflowError):
 class ReadFailed(AssetflowError):
     """The data of an asset could not be read, or its parts have columns that do not fit together."""
 
-    code = "read-failed"
-
 
 class TimedOut(AssetflowError, TimeoutError):
     """Something did not happen in time."""
-
-    code = "timed-out"
