@@ -223,7 +223,7 @@ def test_updates_that_a_server_takes_before_it_notices_reach_the_other_ledger(
     posted: list[str] = []
     try:
         other.start("--take-over")
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as api, suppress(httpx.TransportError):
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as api, suppress(httpx.TransportError):
             while not has_ended(first):
                 posted.append(str(uuid4()))
                 answer = api.post("/api/v1/events", json={"events": [{"uri": a, "id": posted[-1]}]})
