@@ -96,7 +96,7 @@ def test_without_a_ledger_the_error_says_how_to_get_one(call: Call, home: Path) 
 
     assert answer.code == 2
     assert answer.err.splitlines() == [
-        "error [ledger] there is no ledger",
+        "error [ledger-missing] there is no ledger",
         f"  where: {home / 'ledger.db'}",
         "  do:    `assetflow dev` or `assetflow evaluator start` makes one",
     ]
