@@ -34,8 +34,7 @@ PAGES := .assetflow/pages
 docs-pages: $(READY)
 	@rm -rf $(PAGES) && mkdir -p $(PAGES)/images
 	@ln -s $(CURDIR)/docs/*.* $(PAGES) && ln -s $(CURDIR)/docs/images/* $(PAGES)/images
-	@$(BIN)/python scripts/commands > $(PAGES)/commands.md
-	@$(BIN)/python scripts/rest > $(PAGES)/rest.md
+	@for page in commands coverage errors failures rest; do $(BIN)/python scripts/$$page > $(PAGES)/$$page.md || exit 1; done
 
 docs: docs-pages ## build the documentation as a site into .assetflow/site, and check its pages
 	@$(APART) docs zensical build --clean --strict

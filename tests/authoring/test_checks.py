@@ -77,6 +77,7 @@ def declared(checks: Any) -> Any:
     return task(outlets=[ORDERS], checks=checks)(load)
 
 
+@pytest.mark.rule("12.4")
 @pytest.mark.parametrize("name", REFUSED)
 def test_rule_12_1_refused_where_it_is_declared(name: str) -> None:
     declare, text = REFUSED[name]

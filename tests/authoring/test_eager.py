@@ -99,6 +99,7 @@ def test_catchup_takes_true_and_false() -> None:
     assert [each.catchup for each in found if each is not None] == ["all", "none"]
 
 
+@pytest.mark.rule("8.1", "8.10")
 @pytest.mark.parametrize(
     ("start", "words"),
     [(RAW & SIDE, "schedule=a & b"), (AssetAlias("any"), "stands for no data"), ("s3://lake/raw", "Write Eager")],

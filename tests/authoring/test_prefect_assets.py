@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from prefect.assets import Asset as PrefectAsset
 from prefect.assets import AssetProperties
 
@@ -14,6 +15,7 @@ ORDERS = PrefectAsset(key="postgres://dev/jaffle/orders", properties=AssetProper
 CUSTOMERS = Asset("s3://shop/customers")
 
 
+@pytest.mark.rule("1.2")
 def test_in_schedules() -> None:
     orders = Asset(URI, name="orders")
     for given, meant in [

@@ -72,6 +72,7 @@ def test_a_deploy_in_between_has_replaced_the_schedules() -> None:
     assert interval([], **by_schedule()) == (None, TWO)
 
 
+@pytest.mark.rule("7.3")
 @pytest.mark.parametrize(("start", "end"), [(TWO, TWO), (TWO + HOUR / 2, TWO), (TWO + HOUR, TWO + HOUR), (None, TWO)])
 def test_a_run_by_hand_has_the_last_complete_interval(start: datetime | None, end: datetime) -> None:
     assert interval([Every(HOUR)], start_time=start) == (end - HOUR, end)

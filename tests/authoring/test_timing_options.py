@@ -60,6 +60,7 @@ def test_a_flow_keeps_them(given: Any, intake: Intake, deadline: Deadline | None
         assert replace(made.declaration.options, data=options.data) == options
 
 
+@pytest.mark.rule("9.10")
 @pytest.mark.parametrize("batch", [True, None])
 def test_batch_asset_events_is_max_events_if_it_is_false(batch: bool | None) -> None:
     def schedules(batch: bool | None) -> list[Any]:
@@ -77,6 +78,7 @@ def test_batch_asset_events_is_max_events_if_it_is_false(batch: bool | None) -> 
         assert flow(schedule=given)(report).with_options(schedule=A & B).declaration.options.intake == Intake()
 
 
+@pytest.mark.rule("9.10")
 @pytest.mark.parametrize("assets", [A & AssetAll(), (A | B) & AssetAny(AssetAll(), B), AtLeast(2, A, AssetAll())])
 def test_max_events_is_allowed_beside_a_part_that_always_holds(assets: Any) -> None:
     assert flow(schedule=assets, max_events=1)(report).declaration.options.intake == Intake(max_events=1)
@@ -88,6 +90,7 @@ def test_a_text_is_a_cron_in_the_zone_of_the_opening_hours() -> None:
     assert options.deadline == Deadline(at=CronTriggerTimetable("0 8 * * *", "Europe/Berlin"))
 
 
+@pytest.mark.rule("9.7")
 @pytest.mark.parametrize(
     ("timetable", "zone"), [("0 6 * * *", "UTC"), (SIX, "Europe/Berlin"), (DeltaTriggerTimetable(HOUR), "UTC")]
 )
@@ -97,6 +100,7 @@ def test_until_is_in_the_zone_of_the_timetable(timetable: Any, zone: str) -> Non
     assert opening.until == CronTriggerTimetable("0 22 * * *", zone)
 
 
+@pytest.mark.rule("9.7")
 @pytest.mark.parametrize("assets", [A & B, [A, B], KEYED])
 def test_opening_hours_stand_beside_what_the_assets_are(assets: Any) -> None:
     plain = flow(schedule=assets)(report).schedule
@@ -156,6 +160,7 @@ def test_with_options_of_an_asset_keeps_them() -> None:
     assert made.with_options(cooldown=None, min_events=2).declaration.options.intake == Intake(min_events=2)
 
 
+@pytest.mark.rule("9.2")
 def test_an_asset_that_a_flow_makes_has_what_other_conditions_have() -> None:
     made = asset(report)
     asset_of = made.asset
@@ -278,6 +283,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
 ]
 
 
+@pytest.mark.rule("9.1", "9.5", "9.16")
 @pytest.mark.parametrize(("make", "message"), REFUSED, ids=[message for _, message in REFUSED])
 def test_what_cannot_work_is_refused_and_the_error_says_what_to_do(make: Callable[[], object], message: str) -> None:
     with pytest.raises((InvalidSchedule, InvalidTimetable)) as caught:
@@ -287,6 +293,7 @@ def test_what_cannot_work_is_refused_and_the_error_says_what_to_do(make: Callabl
     assert error.fix
 
 
+@pytest.mark.rule("9.16")
 def test_the_error_names_the_flow() -> None:
     with pytest.raises(InvalidSchedule, match=r"^flow report: max_wait limits nothing"):
         flow(schedule=A, max_wait=HOUR)(report)

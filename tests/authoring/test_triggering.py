@@ -24,6 +24,7 @@ def numbers(events: Any) -> list[object]:
     return [each.extra["number"] for each in events]
 
 
+@pytest.mark.rule("7.1")
 def test_lookups_by_asset_uri_reference_and_alias_are_oldest_first() -> None:
     found = TriggeringAssetEvents(EVENTS)
     assert numbers(found[A]) == numbers(found["S3://b/a"]) == numbers(found[Asset.ref(uri="s3://b/a")]) == [1, 3]

@@ -132,6 +132,7 @@ def test_bad_calls(place: Place, call: Call, given: tuple[str, ...], said: str) 
     assert "Traceback" not in answer.err
 
 
+@pytest.mark.rule("8.18")
 @pytest.mark.parametrize("point", get_args(BackfillPoint))
 def test_killed_at_each_point_nothing_runs_twice(place: Place, point: BackfillPoint, home: Path, call: Call) -> None:
     """The command is killed (SIGKILL). Before the last transaction nothing runs; after it, all runs once."""

@@ -23,6 +23,7 @@ ID = UUID(int=5)
 NAMED = Asset(ORDERS.uri, name="orders")
 
 
+@pytest.mark.rule("2.6")
 def test_an_update_is_recorded_and_decided_when_the_command_answers(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
     deploy(ledger, "both/shop", ORDERS & CUSTOMERS)
@@ -55,6 +56,7 @@ def test_the_same_id_twice_is_one_event(ledger: Ledger, call: Call) -> None:
     assert len(ledger.reader.decisions.find()) == 1
 
 
+@pytest.mark.rule("3.3")
 def test_a_key_reaches_partitioned_consumers(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "daily/shop", ROLLED_UP)
 
@@ -147,6 +149,7 @@ def test_what_prefect_may_not_have_taken_can_be_said_again(call: Call, monkeypat
     assert "task" not in answer.err
 
 
+@pytest.mark.rule("2.6")
 @pytest.mark.prefect
 @pytest.mark.parametrize("evaluator_saw_it", [True, False])
 def test_beside_a_ledger_that_was_taken_over_an_update_goes_through_prefect(

@@ -203,6 +203,7 @@ def test_an_empty_list_says_that_no_evaluator_is_running(ledger: Ledger, call: C
     assert STOPPED.reason not in call(*command.split()).out
 
 
+@pytest.mark.rule("9.8")
 def test_missed_deadlines_are_listed_newest_first(ledger: Ledger, call: Call) -> None:
     assert "No deadline was missed." in call("deadlines", "ls").out
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=1)))

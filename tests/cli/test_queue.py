@@ -13,6 +13,7 @@ def queued(call: Call, consumer: str) -> list[str]:
     return [each["event_id"] for each in call("queue", "ls", consumer, "--json").json]
 
 
+@pytest.mark.rule("3.7")
 def test_removed_events_have_a_receipt_that_says_who_and_why(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
     deploy(ledger, "other/shop", ORDERS & CUSTOMERS)
@@ -36,6 +37,7 @@ def test_events_are_removed_by_asset_and_time(ledger: Ledger, call: Call) -> Non
     assert queued(call, "report") == [str(event_id(2)), str(event_id(4))]
 
 
+@pytest.mark.rule("3.7")
 def test_a_pending_partition_is_removed_only_by_its_key(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "daily/shop", ROLLED_UP)
     update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
@@ -62,6 +64,7 @@ def test_rule_3_7_a_removal_that_matches_nothing_is_refused(ledger: Ledger, call
     assert row[titles.index(" key") :].split()[:2] == ["2026-01-01", "2026-01-01T00:00:00"]
 
 
+@pytest.mark.rule("4.6")
 def test_an_undeliverable_decision_is_replayed_once(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
     (decision,) = update(ledger, ORDERS, 1)
@@ -161,6 +164,12 @@ def test_calls_that_name_nothing_say_what_to_do(ledger: Ledger, call: Call, word
     assert told in refused.err
 
 
+@pytest.mark.failure(
+    "Prefect",
+    "a decision waits forever",
+    "`assetflow decisions give-up ID --why …`, and younger ones get their runs within half a minute",
+)
+@pytest.mark.rule("4.6")
 def test_a_waiting_decision_is_given_up_by_somebody_for_a_reason(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
     (decision,) = update(ledger, ORDERS, 1)

@@ -28,6 +28,7 @@ def test_all_kinds_have_cases() -> None:
     assert [path.stem for path in FILES] == ["mapper_cases", "timetable_cases", "uri_cases", "window_mapper_cases"]
 
 
+@pytest.mark.rule("1.3", "1.4", "5.1", "6.2")
 @pytest.mark.parametrize("case", cases())
 def test_case(case: dict[str, Any]) -> None:
     assert result_of(case) == case["expected"]

@@ -57,6 +57,7 @@ def nested(levels: int) -> Any:
     return data
 
 
+@pytest.mark.rule("2.7")
 @pytest.mark.parametrize(
     ("data", "told"),
     [
@@ -119,6 +120,7 @@ def test_what_is_accepted_becomes_plain_json(data: Any, plain: Any) -> None:
     assert repr(found) == repr(json.loads(json.dumps(found)))
 
 
+@pytest.mark.rule("2.7")
 def test_what_comes_along_is_made_to_fit() -> None:
     data = {"n": 2**64, "r": [float("nan"), float("-inf")], "f\0": "caf\udce9", "x": nested(60), "o": object(), 5: ()}
     found: Any = fit_json(data)

@@ -1,34 +1,32 @@
-"""docs/faults.md names tests, crash points and options that are there."""
+"""docs/faults.md explains each crash point, and each test of the suite says which failure it causes."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
+import runpy
 from typing import get_args
 
 from assetflow.crash_points import CrashPoint
+from tests.docs.pieces import ROOT
 
-ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "faults.md").read_text()
-NAMED = set(re.findall(r"`(test_\w+)`", PAGE))
+SCRIPT = runpy.run_path(str(ROOT / "scripts" / "failures"))
+FAILURES = list(SCRIPT["failures"]())
 
 
-def found_in(pattern: str) -> set[str]:
-    return {
+def test_every_scenario_of_the_suite_says_what_fails() -> None:
+    scenarios = {
         name
-        for path in ROOT.glob(pattern)
+        for path in (ROOT / "tests" / "faults").glob("test_*.py")
         for name in re.findall(r"^(?:async )?def (test_\w+)", path.read_text(), re.M)
     }
-
-
-def test_every_test_that_is_named_is_there() -> None:
-    assert not NAMED - found_in("tests/**/test_*.py")
-
-
-def test_every_scenario_of_the_suite_is_named() -> None:
-    scenarios = found_in("tests/faults/test_*.py")
     assert len(scenarios) > 20
-    assert scenarios <= NAMED
+    assert scenarios - {name for _, name, _ in FAILURES} == set()
+
+
+def test_every_failure_is_on_the_page_with_what_follows() -> None:
+    told = re.findall(r"^\| (.+?) \| .+ \| `", SCRIPT["failures_page"](), re.M)
+    assert sorted({what for _, _, (_, what, *_) in FAILURES}) == sorted(told)
 
 
 def test_every_crash_point_is_explained() -> None:

@@ -1,21 +1,18 @@
-"""docs/settings.md and docs/log.md are complete and true: settings and defaults, lines of the log, error codes."""
+"""docs/settings.md and docs/log.md are complete and true: settings and defaults, lines of the log."""
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import cast
 
 import pytest
 
-from assetflow import errors
 from assetflow.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "settings.md").read_text()
 LOG = (ROOT / "docs" / "log.md").read_text()
-RULE = re.compile(r" \(contract (?:chapter )?[\d.]+\)| Contract [\d.]+\d\.")
 SETTING = re.compile(r"^\| `ASSETFLOW_(\w+)` \| (?:`([^`]*)`|empty) \| (.+) \|$", re.M)
 
 
@@ -36,7 +33,7 @@ def test_every_setting_stands_there_with_its_default(monkeypatch: pytest.MonkeyP
     assert {name.lower(): default for name, default, _ in SETTING.findall(PAGE)} == defaults
 
 
-LINES = re.findall(r"^\| `(.+)` \| .+ \|$", LOG.partition("## Error codes")[0], re.M)
+LINES = re.findall(r"^\| `(.+)` \| .+ \|$", LOG, re.M)
 
 
 def test_the_fixed_words_of_the_lines_of_the_log_are_in_the_code() -> None:
@@ -49,16 +46,3 @@ def test_the_fixed_words_of_the_lines_of_the_log_are_in_the_code() -> None:
     fixed = {part.strip(" :") for line in lines for part in re.split(r"…|\d+ ?|'?flow/name'?:?|s3://", line)}
     assert len(lines) > 20
     assert [words for words in sorted(fixed) if len(words) > 3 and words not in code] == []
-
-
-def test_the_error_codes_are_those_of_the_errors() -> None:
-    """The table is written anew by `WRITE_GOLDEN=1 pytest tests/docs/test_settings.py`."""
-    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and "code" in vars(kind)]
-    first = {kind: " ".join((kind.__doc__ or "").partition("\n\n")[0].split()) for kind in kinds}
-    rows = [f"| `{kind.code}` | {RULE.sub('', first[kind])} |" for kind in kinds if kind is not errors.AssetflowError]
-    beginning, _, table = LOG.partition("| code | what happened |\n| --- | --- |\n")
-    if "WRITE_GOLDEN" in os.environ:
-        (ROOT / "docs" / "log.md").write_text(LOG.replace(table, "\n".join(rows) + "\n"))
-        return
-    assert beginning
-    assert table.splitlines() == rows

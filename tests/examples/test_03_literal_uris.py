@@ -8,6 +8,7 @@ from assetflow import Asset, deployment_triggers
 from tests.examples.simulated import runs, updates
 
 
+@pytest.mark.rule("1.8")
 @pytest.mark.parametrize("pattern", [r"input_\d+.csv", "input_2022*.csv"])
 def test_a_pattern_is_an_ordinary_uri(pattern: str) -> None:
     assert runs({"consumer": pattern}, updates("input_20220101.csv")) == {"consumer": []}

@@ -8,6 +8,7 @@ from assetflow import Asset
 from assetflow.errors import InvalidAsset
 
 
+@pytest.mark.rule("1.5")
 @pytest.mark.parametrize(
     ("uri", "what_to_do"),
     [

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assetflow import Asset
 from tests.core.world import World
 
 URI = "s3://asset-bucket/example.csv"
 
 
+@pytest.mark.rule("7.3")
 def test_the_consumer_runs_and_the_event_has_the_producers_extra() -> None:
     world = World()
     world.consumer("consumer", Asset(URI, extra={"different": "extras"}))

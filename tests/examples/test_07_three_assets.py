@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.examples.simulated import answer, updates
 
 ORDER = ["1", "1", "2", "1", "2", "1", "3", "2", "3", "2", "3", "2", "1"]
 
 
+@pytest.mark.rule("4.2")
 def test_two_runs_with_seven_and_six_events() -> None:
     found = answer({"consumer": ["1", "2", "3"]}, updates(*ORDER))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.examples.simulated import runs, task, updates
 
 
@@ -13,6 +15,7 @@ def either(*members: object) -> dict[str, object]:
     return {"any": list(members)}
 
 
+@pytest.mark.rule("4.1")
 def test_and_needs_both() -> None:
     assert runs({"c": both("a", "b")}, updates("a")) == {"c": []}
     assert runs({"c": both("a", "b")}, updates("a", "b")) == {"c": [["a", "b"]]}

@@ -43,6 +43,7 @@ async def producer() -> None:
 async def consumer() -> None: ...
 
 
+@pytest.mark.rule("2.3")
 @pytest.mark.prefect
 def test_live(h: Harness) -> None:
     h.deploy(consumer)

@@ -44,6 +44,7 @@ async def compare() -> list[object]:
     return compare_the_last_two()  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.rule("7.2")
 @pytest.mark.prefect
 def test_live(h: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     for row_count in (1, 2, 3):

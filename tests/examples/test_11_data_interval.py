@@ -41,6 +41,7 @@ async def summarize(triggering_asset_events: TriggeringAssetEvents) -> None:
             printed.append(source.flow_name)
 
 
+@pytest.mark.rule("7.3")
 @pytest.mark.prefect
 def test_live(h: Harness) -> None:
     name = h.deploy(load)

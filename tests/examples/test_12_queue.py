@@ -35,6 +35,7 @@ def test_live(h: Harness) -> None:
     assert h.queued(waiting_for_asset_1_and_2) == []
 
 
+@pytest.mark.rule("3.7")
 @pytest.mark.prefect
 def test_live_and_deleted_in_between(h: Harness, capsys: pytest.CaptureFixture[str]) -> None:
     name = h.deploy(waiting_for_asset_1_and_2)

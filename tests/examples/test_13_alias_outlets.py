@@ -43,6 +43,7 @@ async def producer_of_nothing() -> None:
 async def consumer() -> None: ...
 
 
+@pytest.mark.rule("2.4")
 @pytest.mark.prefect
 def test_live(h: Harness, caplog: pytest.LogCaptureFixture) -> None:
     h.deploy(consumer)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.examples.simulated import answer
 
 URI = "s3://bucket/my-task"
@@ -18,6 +20,7 @@ TASK = {
 CONSUMERS = {"of the asset": URI, "of the first": {"alias": "first"}, "of the third": {"alias": "third"}}
 
 
+@pytest.mark.rule("2.4")
 def test_two_events_and_whom_they_reach() -> None:
     found = answer(CONSUMERS, [TASK], receipts=True)
 

@@ -39,6 +39,7 @@ async def asset_consumer() -> None: ...
 async def asset_alias_consumer() -> None: ...
 
 
+@pytest.mark.rule("1.7")
 @pytest.mark.prefect
 def test_live(h: Harness) -> None:
     for each in (asset_producer, asset_alias_producer, asset_consumer, asset_alias_consumer):

@@ -32,6 +32,7 @@ async def consume_asset_alias_events() -> object:
     return read_what_came()  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.rule("7.2")
 @pytest.mark.prefect
 def test_live(h: Harness) -> None:
     h.run(producer)

@@ -35,6 +35,7 @@ async def updates_directly(bucket_name: str) -> None:
 async def consumer() -> None: ...
 
 
+@pytest.mark.rule("3.2")
 @pytest.mark.prefect
 def test_live(h: Harness) -> None:
     h.deploy(consumer)

@@ -32,6 +32,7 @@ async def toy_both_or_time(triggering_asset_events: TriggeringAssetEvents) -> No
     consumed.append(len(triggering_asset_events.all()))
 
 
+@pytest.mark.rule("6.1")
 def test_a_run_at_midnight_and_one_for_each_update() -> None:
     steps = [
         {"event": "asset3", "at": "2026-01-01T10:00:00Z"},
@@ -66,6 +67,7 @@ def test_live_a_run_for_each_update(h: Harness) -> None:
     assert [run.uris for run in h.settle().runs(toy_asset_or_time)] == [["asset3"], ["asset4"]]
 
 
+@pytest.mark.rule("4.5")
 @pytest.mark.prefect
 def test_live_midnight_leaves_the_queue_as_it_is(h: Harness) -> None:
     name = h.deploy(toy_both_or_time)

@@ -30,6 +30,12 @@ READS = int(os.environ.get("TEST_READS", "1000"))
 pytestmark = [pytest.mark.faults, pytest.mark.spark, pytest.mark.timeout(600 + 60 * PUBLISHES)]
 
 
+@pytest.mark.failure(
+    "Spark",
+    "the process is killed in the middle of publishing with checks, of which each fifth publication fails",
+    "no read sees refused data, no refused data is in a recording, the old data is never lost; `TEST_PUBLISHES=500 "
+    "TEST_READS=20000` is the long form",
+)
 def test_no_read_sees_refused_data_and_none_is_lost(tmp_path: Path) -> None:
     notes, dice, over = tmp_path / "notes", random.Random(44), Event()
     readers = [Reader(place, rows, read) for place, rows, read in places(tmp_path)]

@@ -68,6 +68,9 @@ def ended(world: World, count: int) -> None:
     world.until(is_known, PATIENCE)
 
 
+@pytest.mark.failure(
+    "Processes", "the evaluator is killed around the run of an Eager flow", "the flow runs once, and once below"
+)
 @pytest.mark.parametrize("point", ["between-event-and-ledger", "between-ledger-and-launch", "between-launch-and-mark"])
 def test_killed_at_each_point_around_a_run_of_an_eager_flow(world: World, judged: Judged, point: str) -> None:
     core, report = deploy(world, "core", "a", "core"), deploy(world, "report", "core", "board")
@@ -90,6 +93,9 @@ def test_killed_at_each_point_around_a_run_of_an_eager_flow(world: World, judged
     judged(world, unfolded=FLOWS)
 
 
+@pytest.mark.failure(
+    "Processes", "the evaluator is killed in the middle of a backfill of an asset", "each target runs once"
+)
 @pytest.mark.parametrize("point", ["between-ledger-and-launch", "between-launch-and-mark", ""])
 def test_killed_in_the_middle_of_a_backfill(world: World, judged: Judged, point: str) -> None:
     """Each target of the backfill runs once; without a point, the evaluator is away while the upper run ends."""
@@ -127,6 +133,11 @@ def test_killed_in_the_middle_of_a_backfill(world: World, judged: Judged, point:
     judged(world, unfolded=FLOWS)
 
 
+@pytest.mark.failure(
+    "Consumers and updates",
+    "the code version of an Eager flow goes from 1 to 2 and back to 1",
+    "a run after each deploy",
+)
 def test_a_rollback_of_the_code_runs_three_times(world: World, judged: Judged) -> None:
     """The versions 1, 2, 1: Prefect must not take the third run for the first one."""
     core = deploy(world, "core", "a", "core", "1")
@@ -176,6 +187,7 @@ def goes_on_as_ever(world: World, core: str, report: str) -> None:
     assert (len(world.runs(core)), len(world.runs(report))) == (3, 2)
 
 
+@pytest.mark.failure("The ledger", "the ledger was deleted")
 def test_the_ledger_of_eager_flows_is_rebuilt(world: World, on_a_file: None, judged: Judged) -> None:  # noqa: ARG001
     since = datetime.now(UTC)
     core, report = with_history(world)
@@ -190,6 +202,7 @@ def test_the_ledger_of_eager_flows_is_rebuilt(world: World, on_a_file: None, jud
     judged(world, unfolded=FLOWS)
 
 
+@pytest.mark.failure("The ledger", "somebody restored an older ledger")
 def test_an_older_ledger_of_eager_flows_is_put_back(world: World, on_a_file: None, judged: Judged) -> None:  # noqa: ARG001
     """The copy was made before anything ran."""
     copy = world.home / "copy.db"
@@ -211,6 +224,11 @@ def test_an_older_ledger_of_eager_flows_is_put_back(world: World, on_a_file: Non
     judged(world, unfolded=FLOWS)
 
 
+@pytest.mark.failure(
+    "Processes",
+    "the run of an Eager flow starts and ends while no evaluator runs, and an update comes meanwhile",
+    "what its task has read counts; another run follows only if it has not read the update",
+)
 @pytest.mark.parametrize("has_read", [True, False], ids=["read", "unread"])
 def test_a_run_whose_start_was_never_heard(world: World, judged: Judged, has_read: bool) -> None:
     """While nobody listens, an update comes, and the run starts and ends: what its task has read counts."""
@@ -233,6 +251,11 @@ def test_a_run_whose_start_was_never_heard(world: World, judged: Judged, has_rea
     judged(world, unfolded=FLOWS)
 
 
+@pytest.mark.failure(
+    "Prefect",
+    "the clock jumps over the instants of a freshness policy, and back",
+    "the alerts come early, one event for each change",
+)
 def test_the_clock_jumps_over_the_instants_of_a_policy(world: World, tmp_path: Path, judged: Judged) -> None:
     """It jumps ahead over the instants of a policy, and back: each change is told once, and the flow runs as ever."""
     skew = tmp_path / "skew"

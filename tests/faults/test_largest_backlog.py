@@ -19,6 +19,7 @@ BIG_RECORDINGS = 475
 IN_BIG_RECORDING = 200
 
 
+@pytest.mark.failure("Processes", "the evaluator is killed while it reads a backlog")
 def test_a_backlog_of_100000_is_worked_off_though_the_evaluator_is_killed(world: World, judged: Judged) -> None:
     """What tasks recorded is the most of it, and what somebody posted the rest."""
     a, b = world.uri("a"), world.uri("b")

@@ -60,6 +60,12 @@ def copies(world: World) -> int:
     return world.post("/events/filter", {"filter": wanted, "limit": 1})["total"]
 
 
+@pytest.mark.failure(
+    "Prefect",
+    "with `ASSETFLOW_NATIVE_EVENTS=true`, evaluator and server are killed and answers are lost, again and again",
+    "it posts Prefect's own event of an update from the ledger until Prefect's log has it, and counts none of them",
+)
+@pytest.mark.rule("2.10")
 def test_each_update_counts_once_and_is_told_once(through: tuple[World, Proxy]) -> None:
     world, proxy = through
     dice, made = random.Random(10), set[UUID]()

@@ -61,6 +61,12 @@ def make_updates(world: World) -> None:
     make_artifact(world, **FITTED)
 
 
+@pytest.mark.failure(
+    "Prefect",
+    "an update that nobody can record: NUL in the URI, an integer beyond 64 bits, 300 levels, a lone surrogate, NaN",
+    "a task's attempt fails; `emit` and the API refuse it; through Prefect it is kept as refused. Others are not "
+    "affected",
+)
 def test_poison_beside_good_updates_and_a_kill_in_between(world: World, judged: Judged) -> None:
     deployment = world.deploy("one", Asset(world.uri("a")))
     good = len(POISON) + 1
@@ -85,6 +91,10 @@ def test_poison_beside_good_updates_and_a_kill_in_between(world: World, judged: 
     assert judged(world).runs == 2 * good
 
 
+@pytest.mark.failure(
+    "Prefect",
+    "an update that nobody can record: NUL in the URI, an integer beyond 64 bits, 300 levels, a lone surrogate, NaN",
+)
 def test_nobody_can_emit_poison(world: World) -> None:
     world.start()
     for extra in ('{"n": 1e999}', '{"f": "\\udce9"}', f'{{"n": {2**70}}}', json.dumps(nested(300))):

@@ -153,6 +153,11 @@ def waiting(world: World) -> bool:
         return bool(reader.status().waiting)
 
 
+@pytest.mark.failure(
+    "Processes",
+    "the process that watches is killed again and again, its connections are cut, the ledger is locked",
+    "`assetflow watchers ls`: `failing: …`, until it is connected again. Without a ledger at its start it exits with 2",
+)
 @pytest.mark.parametrize("database", ["sqlite", "postgres"], indirect=True)
 def test_two_thousand_messages_in_a_storm(world: World, brokers: Brokers, judged: Judged) -> None:
     deploy(world, brokers)

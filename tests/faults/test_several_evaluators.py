@@ -29,6 +29,11 @@ LOAD: dict[Kind, int] = {"task": 60, "materialize": 20, "emit": 40, "post": 80}
 SECONDS_TO_TAKE_OVER = 10.0
 
 
+@pytest.mark.failure(
+    "Processes",
+    "the leading evaluator is killed or stands still (Postgres)",
+    "another one leads; the one that stood still logs that it `lost its lease`, and stands by",
+)
 def test_the_leader_is_killed_and_the_next_one_frozen_in_mid_load(world: World, judged: Judged) -> None:
     world.deploy_consumers()
     killed = world.start()
@@ -69,6 +74,11 @@ def test_the_leader_is_killed_and_the_next_one_frozen_in_mid_load(world: World, 
     assert "Traceback" not in world.log
 
 
+@pytest.mark.failure(
+    "The ledger",
+    "Postgres is down",
+    "commands exit with 2: `the database does not answer`; the evaluators work again by themselves when it is back",
+)
 def test_postgres_is_away_for_a_while(world: World, judged: Judged) -> None:
     """Neither who leads nor who stands by ends; what came meanwhile is recorded when it is back."""
     a = world.uri("a")

@@ -13,6 +13,12 @@ pytestmark = [pytest.mark.prefect, pytest.mark.timeout(900)]
 SEED = 7
 
 
+@pytest.mark.failure(
+    "Processes",
+    "all processes are killed, stopped or frozen at random (`kill -9`, SIGTERM, SIGSTOP), the evaluator also at "
+    "chosen lines",
+)
+@pytest.mark.failure("Processes", "the evaluator is killed or frozen")
 @pytest.mark.parametrize(
     "database",
     [

@@ -72,6 +72,11 @@ class Publisher:
         process.wait()
 
 
+@pytest.mark.failure(
+    "Spark",
+    "the process is killed in the middle of publishing to a local path",
+    "in 1,000 reads during 20 kills, readers see the complete old data; a retry never doubles rows, not even an append",
+)
 def test_readers_never_see_half_and_retries_never_double(tmp_path: Path) -> None:
     publisher, dice = Publisher(tmp_path), random.Random(3)
     seen: Counter[tuple[int, int]] = Counter()

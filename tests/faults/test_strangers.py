@@ -66,6 +66,9 @@ def _enough_files() -> Iterator[None]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+@pytest.mark.failure(
+    "Prefect", "more than a thousand connections that send half a header", "log, once a minute; the evaluator works on"
+)
 def test_half_headers_without_end_while_updates_flow(world: World, judged: Judged) -> None:
     deployment, port = world.deploy("one", Asset(world.uri("a"))), free_port()
     world.start("--port", str(port), program=("-c", SERVER, "server", "start"))

@@ -38,6 +38,11 @@ def ends(world: World, worker: Worker, run: str, state: str) -> None:
     world.until(lambda: worker.state(run) == state, PATIENCE)
 
 
+@pytest.mark.failure(
+    "Processes",
+    "the process of a worker's flow run is killed in mid task",
+    "the run is Crashed, without an update; retry it",
+)
 def test_a_flow_run_killed_in_mid_task_makes_no_update_and_its_retry_makes_one(
     world: World, worker: Worker, judged: Judged
 ) -> None:
@@ -53,6 +58,7 @@ def test_a_flow_run_killed_in_mid_task_makes_no_update_and_its_retry_makes_one(
     assert judged(world).runs == 1
 
 
+@pytest.mark.failure("Processes", "the worker is killed", "its flow runs continue, and their updates count")
 def test_a_flow_run_goes_on_without_its_worker(world: World, worker: Worker, judged: Judged) -> None:
     run, gate = order_and_hold(world, worker)
     worker.kill()
@@ -62,6 +68,11 @@ def test_a_flow_run_goes_on_without_its_worker(world: World, worker: Worker, jud
     assert judged(world).runs == 1
 
 
+@pytest.mark.failure(
+    "Processes",
+    "the worker gets SIGTERM, or its machine loses power, in mid task",
+    "Prefect shows the run as Running, and `coalesce` waits for its end: set it to Crashed and retry it",
+)
 @pytest.mark.parametrize("lose", [Worker.stop, Worker.lose_power], ids=["SIGTERM", "power"])
 def test_a_run_whose_worker_is_gone_stays_as_it_is_until_it_is_retried(
     world: World, worker: Worker, judged: Judged, lose: Callable[[Worker], None]
@@ -79,6 +90,7 @@ def test_a_run_whose_worker_is_gone_stays_as_it_is_until_it_is_retried(
     assert judged(world).runs == 1
 
 
+@pytest.mark.failure("Processes", "a worker and its flow runs stand still, and Prefect is killed meanwhile", "nothing")
 def test_a_worker_stands_still_in_mid_task(world: World, worker: Worker, judged: Judged) -> None:
     run, gate = order_and_hold(world, worker)
     worker.freeze()
@@ -91,6 +103,11 @@ def test_a_worker_stands_still_in_mid_task(world: World, worker: Worker, judged:
     assert judged(world).runs == 1
 
 
+@pytest.mark.failure(
+    "Processes",
+    "the process of a worker's flow run is killed after its task has recorded",
+    "the update counts once; a retry is another update",
+)
 @pytest.mark.parametrize(("point", "updates"), [("between-publish-and-record", 0), ("between-record-and-event", 2)])
 def test_a_flow_run_killed_at_a_chosen_point(
     world: World, worker: Worker, judged: Judged, point: str, updates: int

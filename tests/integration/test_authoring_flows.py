@@ -103,6 +103,7 @@ async def consumer(triggering_asset_events: TriggeringAssetEvents) -> list[objec
     return [seen(), *below(), *mapped, [len(triggering_asset_events[A]), len(triggering_asset_events.all())]]
 
 
+@pytest.mark.rule("7.1")
 async def test_events_and_key_of_the_run_are_seen_everywhere_in_it() -> None:
     with new_events(B) as events:
         found = await run_triggered(consumer, RunContext(uuid4(), "consumer/x", "2026-01-01", EVENTS))
@@ -110,6 +111,7 @@ async def test_events_and_key_of_the_run_are_seen_everywhere_in_it() -> None:
     assert events[0].partition_key == "2026-01-01", "a task's update has the key of its run (2.5)"
 
 
+@pytest.mark.rule("7.1")
 async def test_events_in_an_artifact_are_fetched() -> None:
     data = json.dumps([event_to_json(each) for each in EVENTS])
     with TaskApi.connect() as api:
@@ -119,6 +121,7 @@ async def test_events_in_an_artifact_are_fetched() -> None:
     assert (await run_triggered(consumer, context))[-1] == [2, 3]
 
 
+@pytest.mark.rule("7.1")
 async def test_other_runs_have_no_events_and_a_person_may_give_the_key() -> None:
     assert await run_triggered(consumer) == [[0, 0, None]] * 6 + [[0, 0]]
     found = await run_triggered(consumer, parameters={"partition_key": "by hand"})
@@ -130,6 +133,7 @@ async def test_what_a_caller_passes_wins_also_in_tasks() -> None:
     assert await consumer(triggering_asset_events=passed) == [[1, 1, None]] * 6 + [[1, 2]]
 
 
+@pytest.mark.rule("7.3")
 @pytest.mark.long
 def test_events_reach_other_processes_and_their_updates_are_recorded(prefect_here: PrefectServer) -> None:
     command = [sys.executable, "-m", "tests.integration.remote_flow"]
@@ -142,6 +146,7 @@ def test_events_reach_other_processes_and_their_updates_are_recorded(prefect_her
     assert [each.partition_key for each in events] == ["k"]
 
 
+@pytest.mark.rule("7.3")
 async def test_a_run_that_the_clock_started_has_a_data_interval() -> None:
     @task(outlets=[B])
     def load() -> None: ...
@@ -210,6 +215,7 @@ async def writes_and_reads() -> dict[str, Any]:
     return read_back()  # pyright: ignore[reportCallIssue]
 
 
+@pytest.mark.rule("7.2")
 async def test_a_task_sees_the_updates_of_its_own_run_without_any_evaluator() -> None:
     found = await writes_and_reads()
     assert found["all"][-3:] == [1, 2, 3]
@@ -249,6 +255,7 @@ def ledger(prefect_here: PrefectServer, tmp_path: Path, monkeypatch: pytest.Monk
         yield ledger
 
 
+@pytest.mark.rule("7.2")
 async def test_with_a_ledger_at_hand_recorded_events_come_from_it_and_the_others_last(ledger: Any) -> None:
     asset = fresh("in-ledger")
     old = [

@@ -145,6 +145,7 @@ def test_what_is_no_function_yet_is_refused() -> None:
             task(outlets=[A])(not_yet)
 
 
+@pytest.mark.rule("2.2")
 def test_the_event_tells_where_it_comes_from() -> None:
     @flow(name="origin-flow")
     def body(day: str = "monday") -> None:
@@ -190,6 +191,7 @@ def upstream(*, fails: bool) -> None:
         raise ValueError("upstream fails")
 
 
+@pytest.mark.rule("2.1")
 @pytest.mark.parametrize(
     ("result", "error", "made"),
     [
@@ -229,6 +231,7 @@ def test_a_skip_in_a_generator_makes_none() -> None:
     assert not events
 
 
+@pytest.mark.rule("2.1")
 def test_a_cached_task_makes_none() -> None:
     key = fresh().uri
 
@@ -242,6 +245,7 @@ def test_a_cached_task_makes_none() -> None:
     assert len(events) == 1
 
 
+@pytest.mark.rule("2.3")
 def test_a_retry_is_the_same_event_and_starts_empty() -> None:
     @task(outlets=[A], retries=2)
     def retried(outlet_events: OutletEvents) -> None:
@@ -259,6 +263,7 @@ def test_a_retry_is_the_same_event_and_starts_empty() -> None:
     assert [event.extra for event in events] == [{"attempt_3": True}]
 
 
+@pytest.mark.rule("2.1")
 def test_two_task_runs_are_two_events_also_after_a_retry_of_the_flow() -> None:
     attempts: list[int] = []
 
@@ -274,6 +279,7 @@ def test_two_task_runs_are_two_events_also_after_a_retry_of_the_flow() -> None:
     assert len({event.id for event in events}) == 2
 
 
+@pytest.mark.rule("2.1")
 def test_a_flow_that_fails_later_takes_nothing_back() -> None:
     @flow
     def failing() -> None:
@@ -285,6 +291,7 @@ def test_a_flow_that_fails_later_takes_nothing_back() -> None:
     assert len(events) == 1
 
 
+@pytest.mark.rule("2.1")
 def test_outlets_that_are_the_same_uri_count_once() -> None:
     @task(outlets=[A, Asset(A.uri), Asset.ref(uri=A.uri), Asset.ref(name=A.name), Asset.ref(name="nobody")])
     def twice() -> None: ...
@@ -314,6 +321,7 @@ def test_yields_are_merged_and_assigning_replaces() -> None:
     assert [event.extra for event in events] == [{"a": 1, "b": 2}, {"kept": True}]
 
 
+@pytest.mark.rule("2.3")
 def test_measurements_are_no_extra() -> None:
     @task(outlets=[A])
     def measured() -> None:
@@ -329,6 +337,7 @@ def test_measurements_are_no_extra() -> None:
     assert (events[0].extra, events[0].metrics) == ({}, {"rows": 5, "seconds": 0.5})
 
 
+@pytest.mark.rule("2.3")
 @pytest.mark.parametrize(
     ("say", "error"),
     [
@@ -370,6 +379,7 @@ def test_data_that_looks_like_a_template_arrives_as_data() -> None:
     assert events[0].extra == hostile
 
 
+@pytest.mark.rule("2.3")
 def test_without_outlets_a_generator_task_stays_prefects() -> None:
     @task
     def numbers() -> Generator[int]:
@@ -411,6 +421,7 @@ def test_nothing_added_to_an_alias_is_no_event() -> None:
     assert len(recorded(A, B)) == before
 
 
+@pytest.mark.rule("2.5")
 def test_partitions_make_an_event_each() -> None:
     @task(outlets=[A, B])
     def keyed(outlet_events: OutletEvents) -> None:

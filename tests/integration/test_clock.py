@@ -41,6 +41,7 @@ def missed(here: Installation) -> list[dict[str, Any]]:
     return [event for event in found if here.mark in event["resource"]["prefect.resource.name"]]
 
 
+@pytest.mark.rule("9.8", "9.9")
 def test_debounce_and_deadline(here: Installation) -> None:
     a, b = Asset(here.uri("a")), Asset(here.uri("b"))
     quiet = here.deploy("quiet", a, intake=Intake(debounce=timedelta(seconds=1)))

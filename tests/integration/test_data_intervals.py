@@ -63,6 +63,7 @@ def a_day_before(time: datetime, zone: ZoneInfo) -> datetime:
     return (datetime.fromisoformat(time.isoformat()).astimezone(zone) - timedelta(days=1)).astimezone(UTC)
 
 
+@pytest.mark.rule("7.3")
 def test_runs_of_cron_interval_and_rrule_hand_on_their_interval(prefect_here: PrefectServer) -> None:
     deployment = cast(Any, scheduled.to_deployment(name="three-schedules", schedules=SCHEDULES)).apply()
     try:

@@ -86,6 +86,7 @@ def states(h: Harness, consumer: Any) -> list[tuple[str | None, str]]:
     return [(run.partition_key, run.state) for run in h.runs(consumer)]
 
 
+@pytest.mark.rule("8.5", "8.6")
 def test_a_diamond_is_built_once_for_each_update(h: Harness) -> None:
     for each in (board, left, right):
         h.deploy(each)
@@ -96,6 +97,7 @@ def test_a_diamond_is_built_once_for_each_update(h: Harness) -> None:
         assert [len(h.runs(each)) for each in (left, right, board)] == [number] * 3
 
 
+@pytest.mark.rule("8.9")
 def test_a_test_can_ask_for_status_and_plan(h: Harness) -> None:
     h.deploy(left)
     h.deploy(fails)

@@ -34,6 +34,7 @@ def here(at_work: Installation) -> Iterator[Installation]:
     at_work.remove_deployments()
 
 
+@pytest.mark.rule("2.6")
 def test_a_posted_event_starts_a_run_that_knows_why(here: Installation) -> None:
     deployment = here.deploy("plain", Asset(here.uri("a")))
     here.wait_for_consumers()
@@ -79,6 +80,7 @@ def test_the_page_of_the_run_says_why(here: Installation) -> None:
     ]
 
 
+@pytest.mark.rule("4.3")
 def test_or_in_one_recording_is_one_run(here: Installation) -> None:
     a, b = here.uri("a"), here.uri("b")
     deployment = here.deploy("either", Asset(a) | Asset(b))
@@ -112,6 +114,7 @@ def test_what_the_websocket_did_not_tell_is_found_in_the_artifacts(here: Install
     assert events_of(here.run_of(deployment))
 
 
+@pytest.mark.rule("2.6")
 def test_bad_events_are_kept_with_the_reason(here: Installation) -> None:
     here.update(f"airflow://{here.mark}")
     with here.reader() as ledger:

@@ -38,6 +38,7 @@ def test_what_came_while_no_evaluator_ran_is_made_up_for_in_order(here: Installa
     assert [event["uri"] for event in events_of(here.run_of(deployment))] == [a, a, b]
 
 
+@pytest.mark.rule("4.6")
 @pytest.mark.parametrize("point", get_args(EvaluatorPoint))
 def test_killed_at_any_point_and_started_again_there_is_one_run(here: Installation, point: str) -> None:
     deployment = here.deploy("survives", Asset(here.uri("a")))

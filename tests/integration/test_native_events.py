@@ -64,6 +64,7 @@ def automate(here: Installation, asset: Asset) -> str:
     return deployment
 
 
+@pytest.mark.rule("2.10")
 def test_each_update_counts_once_in_both_directions(here: Installation) -> None:
     assets = [Asset(f"s3://native/{name}-{here.mark}") for name in ("ours", "theirs", "posted")]
     ours, theirs, posted = assets

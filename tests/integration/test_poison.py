@@ -44,6 +44,7 @@ def artifact(uri: str, **changed: object) -> dict[str, Any]:
     return {"type": "assetflow-update", "data": json.dumps({"recording": str(uuid4()), "events": [event]})}
 
 
+@pytest.mark.rule("2.7")
 def test_what_an_update_may_not_hold_is_refused_and_the_rest_goes_on(here: Installation) -> None:
     """Hand-made artifacts with each poison, in the extra and around it; then an update that starts its run."""
     uri = here.uri("poisoned")

@@ -144,6 +144,7 @@ async def test_a_deployment_gets_a_consumer_and_an_automation_that_shows_its_con
     assert await world.sync() == []
 
 
+@pytest.mark.rule("3.4")
 async def test_the_switch_of_the_automation_pauses_and_a_redeploy_leaves_it(world: World) -> None:
     name = unique("switched")
     deployment = await world.deploy(name, ORDERS)
@@ -175,6 +176,7 @@ async def test_an_automation_deleted_by_hand_comes_back_as_it_was_switched(world
     assert (await world.consumer(deployment)).paused
 
 
+@pytest.mark.rule("3.6")
 async def test_a_deleted_deployment_loses_its_consumer_and_its_automation(world: World) -> None:
     deployment = await world.deploy(unique("deleted"), ORDERS)
     await world.sync()
@@ -219,6 +221,7 @@ async def test_a_flow_without_a_schedule_takes_part_as_long_as_it_has_a_policy(w
     assert await world.sync() == ["removed"]
 
 
+@pytest.mark.rule("3.4")
 async def test_a_paused_deployment_is_held(world: World) -> None:
     deployment = await world.deploy(unique("held"), ORDERS)
     await world.sync()
@@ -258,6 +261,7 @@ async def test_of_two_automations_one_stays_and_keeps_the_pause(world: World) ->
     assert (await world.consumer(deployment)).paused
 
 
+@pytest.mark.rule("4.4")
 async def test_a_schedule_that_got_lost_leaves_the_consumer_and_says_so(world: World) -> None:
     name = unique("lost")
     deployment = await world.deploy(name, ORDERS)
@@ -293,6 +297,7 @@ async def test_a_required_parameter_is_refused_unless_the_deployment_gives_it(wo
     assert await world.sync() == ["deployed", "shown"]
 
 
+@pytest.mark.rule("1.2")
 async def test_a_name_with_two_uris_is_refused_and_others_go_on(world: World) -> None:
     mark = uuid4().hex[:6]
     await world.deploy(unique("first"), Asset("s3://a/one", name=f"orders-{mark}"))

@@ -99,6 +99,7 @@ def finished(made: Any, run: FlowRun) -> None:
     asyncio.run(cast("Any", run_flow(made, flow_run=run)))
 
 
+@pytest.mark.rule("6.1")
 def test_times_are_upcoming_runs_beside_those_of_updates(h: Harness) -> None:
     name = h.deploy(report)
     h.settle()
@@ -117,6 +118,7 @@ def test_times_are_upcoming_runs_beside_those_of_updates(h: Harness) -> None:
     assert [run.id for run in upcoming(name)] == [run.id for run in runs]
 
 
+@pytest.mark.rule("4.5")
 def test_a_run_of_the_clock_consumes_nothing_and_hands_on_its_data_interval(h: Harness) -> None:
     name = h.deploy(load)
     h.deploy(reader)
@@ -135,6 +137,7 @@ def test_a_run_of_the_clock_consumes_nothing_and_hands_on_its_data_interval(h: H
     )
 
 
+@pytest.mark.rule("5.7")
 def test_a_run_of_the_clock_has_the_key_of_its_tick(h: Harness) -> None:
     name = h.deploy(daily)
     h.settle()
@@ -174,6 +177,7 @@ def test_upcoming_runs_have_the_parameters_of_the_last_deploy(h: Harness) -> Non
     assert before.isdisjoint(run.id for run in runs)
 
 
+@pytest.mark.rule("6.1")
 def test_the_switch_of_the_automation_pauses_the_times(h: Harness) -> None:
     name = h.deploy(load)
     h.settle()
@@ -217,6 +221,7 @@ def installed(prefect_server: PrefectServer, tmp_path: Path) -> Iterator[Install
     made.close()
 
 
+@pytest.mark.rule("6.1")
 def test_an_evaluator_that_was_down_for_hours_makes_up_for_each_time(installed: Installation) -> None:
     deployment = installed.deploy("hourly", AssetOrTime(timetable=HOURLY, assets=Asset(installed.uri("a"))))
     installed.start()
@@ -234,6 +239,7 @@ def test_an_evaluator_that_was_down_for_hours_makes_up_for_each_time(installed: 
     assert [run["created"] for run in late] == sorted(run["created"] for run in late)
 
 
+@pytest.mark.rule("6.1")
 def test_late_runs_are_skipped_but_the_latest(installed: Installation) -> None:
     deployment = installed.deploy("hourly", HOURLY)
     installed.start()

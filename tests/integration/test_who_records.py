@@ -48,6 +48,7 @@ def generator(value: int = 1) -> Generator[Metadata, None, int]:
 # Transactions
 
 
+@pytest.mark.rule("2.1")
 def test_in_a_users_transaction_the_event_counts_when_that_commits() -> None:
     seen: list[int] = []
 
@@ -75,6 +76,7 @@ async def test_in_an_async_transaction_too() -> None:
     assert len(recorded(A)) == before + 1
 
 
+@pytest.mark.rule("2.1")
 def test_what_is_rolled_back_makes_no_event() -> None:
     def body() -> None:
         with transaction():
@@ -182,6 +184,7 @@ def test_mapping_over_an_injected_parameter_works() -> None:
 # emit
 
 
+@pytest.mark.rule("2.2")
 def test_emit_records_at_once_and_an_id_makes_it_one_event() -> None:
     with new_events(A) as events:
         first = emit(A, {"a": 1}, partition_key="k", aliases=["x", AssetAlias("w")])

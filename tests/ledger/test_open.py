@@ -351,6 +351,7 @@ finally:
 """
 
 
+@pytest.mark.rule("3.1")
 def test_killed_between_flush_and_commit_leaves_nothing(new_sqlite: NewLedger) -> None:
     ledger = new_sqlite()
     consumer = deploy(ledger, A & event().asset)

@@ -54,6 +54,7 @@ def scenarios() -> Iterator[dict[str, Any]]:
                 yield scenario
 
 
+@pytest.mark.rule("4.3", "4.5")
 @pytest.mark.prefect
 @pytest.mark.parametrize("scenario", [pytest.param(each, id=each["name"]) for each in scenarios()])
 def test_live_runs_are_those_of_the_simulator(

@@ -35,6 +35,7 @@ def switched(ledger: Ledger) -> Ledger:
     return ledger
 
 
+@pytest.mark.rule("3.4")
 @pytest.mark.parametrize(("words", "options", "choice", "shown"), CASES)
 def test_command_line_api_and_page_agree(
     switched: Ledger,

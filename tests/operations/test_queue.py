@@ -35,6 +35,7 @@ def queued(ledger: Ledger) -> Ledger:
     return ledger
 
 
+@pytest.mark.rule("3.7")
 @pytest.mark.parametrize(
     ("name", "key", "words"),
     [

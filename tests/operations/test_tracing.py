@@ -50,6 +50,7 @@ def ran(
     return run
 
 
+@pytest.mark.rule("7.4")
 def test_a_run_hangs_below_the_newest_update_that_led_to_it_and_names_the_others(ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS, produces=(REPORT,))
     deploy(ledger, "mail/all", REPORT)
@@ -91,6 +92,7 @@ def test_runs_that_ended_alike_and_keys_that_came_together_are_one_line(ledger: 
     assert trace_of(ledger.reader, "hourly", NOW).words == "10 runs, 1 failed, done in 10 min"
 
 
+@pytest.mark.rule("7.4")
 def test_a_consumer_that_does_not_run_stands_there_with_the_reason(ledger: Ledger) -> None:
     deploy(ledger, "both/one", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(minutes=20)))
     for name in ("first/shop", "second/shop"):
@@ -114,6 +116,7 @@ def test_an_update_that_nobody_queued_and_a_run_that_nothing_reads(ledger: Ledge
     assert tree(ledger, "orders")[1:] == ["└─ ✓ report/nightly  60 s  ─▶ report, customers"]
 
 
+@pytest.mark.rule("7.4")
 def test_runs_of_eager_flows_hang_below_what_they_read(ledger: Ledger) -> None:
     place = Place(ledger)
     place.deploy("core/one", kept([RAW], [CORE], code="1"))
@@ -200,6 +203,7 @@ def test_a_circle_ends_where_it_was_followed_to(ledger: Ledger) -> None:
     assert not trace_of(ledger.reader, "1", NOW).is_cut
 
 
+@pytest.mark.rule("7.4")
 def test_a_tree_that_is_too_large_says_so(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     deploy(ledger, "report/nightly", ORDERS, produces=(REPORT,))
     (decision,) = update(ledger, ORDERS, 1)

@@ -41,6 +41,7 @@ def native(what: str, **changes: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.rule("2.9")
 @pytest.mark.parametrize(
     ("what", "made", "read"),
     [
@@ -56,6 +57,7 @@ def test_a_deployment_makes_and_reads_what_its_events_name(
     assert learned_from_prefect_event(native(what, related=INPUTS)) is None
 
 
+@pytest.mark.rule("2.9")
 def test_an_update_has_its_tool_its_inputs_and_what_describes_the_asset() -> None:
     properties = {"description": "Orders", "url": "https://wiki/orders", "owners": '["ann"]'}
     resource = {"prefect.resource.id": MADE.uri, **{f"prefect.asset.{name}": it for name, it in properties.items()}}
@@ -66,6 +68,7 @@ def test_an_update_has_its_tool_its_inputs_and_what_describes_the_asset() -> Non
     assert event.asset.extra == Asset("x", description="Orders", url="https://wiki/orders", owners=["ann"]).extra
 
 
+@pytest.mark.rule("2.9")
 @pytest.mark.parametrize("what", ["materialization.succeeded", "materialization.failed", "referenced"])
 @pytest.mark.parametrize(
     "broken",

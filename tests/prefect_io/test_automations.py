@@ -150,6 +150,7 @@ OPENED = AssetAndTimeSchedule(timetable=BERLIN, assets=A & B, until="0 22 * * *"
 EIGHT = CronTriggerTimetable("0 8 * * *", timezone="Europe/Berlin")
 
 
+@pytest.mark.rule("9.17")
 @pytest.mark.parametrize(
     ("given", "words"),
     [

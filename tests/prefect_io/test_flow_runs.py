@@ -242,6 +242,7 @@ async def test_what_prefect_refuses_for_good(
     assert route.call_count == 1
 
 
+@pytest.mark.rule("4.6")
 @pytest.mark.parametrize(
     ("status", "detail", "deployment", "health"),
     [

@@ -18,6 +18,7 @@ from assetflow.prefect_io.recordings import learned_from_prefect_event, recordin
 from tests.ledger.making import NOW
 from tests.ledger.read.test_ended_runs import ended
 
+pytestmark = pytest.mark.rule("2.10")
 ORDERS = Asset("s3://shop/orders", description="All orders")
 RUN = SourceFlowRun(UUID(int=1), "brave-fox", UUID(int=2), "shop", UUID(int=3), "daily")
 ORIGIN = Origin("task", SourceTaskRun(UUID(int=4)), RUN)

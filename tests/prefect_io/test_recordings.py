@@ -108,6 +108,7 @@ def outside(**changes: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.rule("2.6")
 def test_an_event_of_an_outsider_is_a_recording_of_its_own() -> None:
     payload = {"version": 1, "extra": {"a": 1}, "partition_key": "k", "aliases": ["z", "b", "z"], "data_version": "v"}
     found = recording_from_prefect_event(outside(payload=payload))
@@ -119,6 +120,7 @@ def test_an_event_of_an_outsider_is_a_recording_of_its_own() -> None:
     assert part_of_recording(outside()) is None
 
 
+@pytest.mark.rule("2.6")
 def test_a_materialization_is_an_update_with_its_metadata_as_extra() -> None:
     related = [
         {"prefect.resource.id": f"prefect.flow-run.{FLOW_RUN}", "prefect.resource.role": "flow-run"},

@@ -145,6 +145,7 @@ def started(schedule: Any, change: datetime) -> list[datetime]:
     return sorted({time for start in starts for time in schedule_dates(schedule, start, until)})
 
 
+@pytest.mark.rule("7.3")
 @pytest.mark.parametrize(
     ("zones", "years"),
     [

@@ -95,6 +95,7 @@ def test_the_server_takes_them(name: str) -> None:
         assert AutomationCreate.model_validate(automation.model_dump(mode="json"))
 
 
+@pytest.mark.rule("1.8")
 @given(st.text(alphabet="ab*?[]!\\-^/:.", min_size=1, max_size=12), st.text(alphabet="ab*?[]!\\-^/:.", max_size=12))
 def test_an_escaped_text_matches_itself_and_nothing_else(text: str, other: str) -> None:
     assert matches(escaped(text), text)

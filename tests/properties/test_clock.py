@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -110,6 +111,7 @@ def places_of(scenario: Json) -> dict[int, int]:
     return {step: place for place, step in enumerate(steps, 1)}
 
 
+@pytest.mark.rule("9.13")
 @MANY
 @given(scenarios())
 def test_each_event_has_one_receipt_and_is_in_one_run_at_most(scenario: Json) -> None:
@@ -129,6 +131,7 @@ def test_each_event_has_one_receipt_and_is_in_one_run_at_most(scenario: Json) ->
     assert len(queued) == sum(map(len, left))
 
 
+@pytest.mark.rule("9.6")
 @MANY
 @given(scenarios(), st.data())
 def test_looking_at_random_moments_changes_nothing(scenario: Json, data: st.DataObject) -> None:
@@ -143,6 +146,7 @@ def test_looking_at_random_moments_changes_nothing(scenario: Json, data: st.Data
     assert without_steps(looked, answer_of(looked)) == without_steps(scenario, answer_of(scenario))
 
 
+@pytest.mark.rule("9.6")
 @settings(MANY, max_examples=25)
 @given(scenarios(), st.data())
 def test_looking_where_a_wait_ends_changes_nothing_for_what_comes_at_that_instant(
@@ -159,6 +163,7 @@ def test_looking_where_a_wait_ends_changes_nothing_for_what_comes_at_that_instan
     assert without_steps(looked, answer_of(looked)) == without_steps(plain, answer_of(plain))
 
 
+@pytest.mark.rule("9.6")
 @MANY
 @given(scenarios(), st.data())
 def test_an_evaluator_that_slept_decides_as_one_that_did_not(scenario: Json, data: st.DataObject) -> None:
@@ -188,6 +193,7 @@ def runs_of(scenario: Json, name: str) -> dict[str, list[Json]]:
     return found
 
 
+@pytest.mark.rule("9.9", "9.10", "9.11", "9.12")
 @MANY
 @given(scenarios())
 def test_the_bounds_of_intake_hold(scenario: Json) -> None:
@@ -208,6 +214,7 @@ def check_amount(options: Json, run: Json) -> None:
         assert run["at"] - run["events"][-1] >= timedelta(seconds=options["debounce"] or 0)
 
 
+@pytest.mark.rule("9.12")
 @MANY
 @given(scenarios())
 def test_a_run_waits_for_the_end_of_the_one_before(scenario: Json) -> None:
@@ -218,6 +225,7 @@ def test_a_run_waits_for_the_end_of_the_one_before(scenario: Json) -> None:
                 assert any(earlier["at"] <= end <= later["at"] for end in ends)
 
 
+@pytest.mark.rule("9.7")
 @MANY
 @given(scenarios())
 def test_a_schedule_runs_while_it_is_open_and_once_for_each_opening(scenario: Json) -> None:

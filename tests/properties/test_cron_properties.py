@@ -76,6 +76,7 @@ def shows(instant: datetime, wall: datetime, zone: ZoneInfo) -> bool:
     return instant.astimezone(zone).replace(tzinfo=None) == wall
 
 
+@pytest.mark.rule("6.2")
 @pytest.mark.parametrize("timezone", ZONES)
 @pytest.mark.parametrize("expression", [*FIXED, *EVERY_HOUR])
 def test_ten_years_agree_with_the_model_around_every_change(expression: str, timezone: str) -> None:

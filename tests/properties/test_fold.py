@@ -71,6 +71,7 @@ def walked(scenario: Json, *, check_idle: bool = False) -> World:
     return world
 
 
+@pytest.mark.rule("5.5")
 @MANY
 @given(scenarios())
 def test_fold_equals_the_naive_model(scenario: Json) -> None:
@@ -83,6 +84,7 @@ def test_passes_over_the_touched_consumers_leave_nothing_to_a_pass_over_all(scen
     walked(scenario, check_idle=True)
 
 
+@pytest.mark.rule("3.5")
 @MANY
 @given(scenarios())
 def test_each_event_has_one_receipt_for_each_consumer_and_key(scenario: Json) -> None:
@@ -97,6 +99,7 @@ def test_each_event_has_one_receipt_for_each_consumer_and_key(scenario: Json) ->
         assert None not in consumers or consumers == [None]
 
 
+@pytest.mark.rule("4.2")
 @MANY
 @given(scenarios())
 def test_no_consumer_consumes_an_event_twice_for_a_key(scenario: Json) -> None:
@@ -122,6 +125,7 @@ def test_order_and_duplicates_do_not_matter_for_whether_a_run_comes(expr: Any, u
     assert runs(uris) == runs(shuffled)
 
 
+@pytest.mark.rule("4.3")
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(KEYS)), max_size=10), st.randoms(use_true_random=False))
 def test_interleaving_independent_updates_changes_no_run(updates: list[tuple[bool, str]], random: Any) -> None:
     """Events of two assets that share no consumer: only the order within each asset counts."""

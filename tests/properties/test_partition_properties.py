@@ -83,6 +83,7 @@ def test_a_mapper_survives_json(mapper: PartitionMapper) -> None:
     assert again.describe() == mapper.describe()
 
 
+@pytest.mark.rule("5.1")
 @given(mappers, st.text(max_size=20))
 def test_a_mapper_maps_or_says_why_not(mapper: PartitionMapper, key: str) -> None:
     try:
@@ -93,6 +94,7 @@ def test_a_mapper_maps_or_says_why_not(mapper: PartitionMapper, key: str) -> Non
     assert mapper.fans_out or len(keys) == 1
 
 
+@pytest.mark.rule("5.2")
 @given(
     st.sampled_from(sorted(TIME_WINDOWS)),
     zones,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain, combinations
 from uuid import UUID
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -109,6 +110,7 @@ def reach(condition: Condition, found: Sequence[AssetEvent]) -> Reach:
     return Reach(Schedule(condition), None, in_order(found), tokens_of)
 
 
+@pytest.mark.rule("9.1", "9.2", "9.3", "9.4")
 @settings(max_examples=300)
 @given(conditions(), events())
 def test_a_condition_holds_when_a_subset_of_the_events_satisfies_it(
@@ -117,6 +119,7 @@ def test_a_condition_holds_when_a_subset_of_the_events_satisfies_it(
     assert reach(condition, found).holds == holds(condition, found)
 
 
+@pytest.mark.rule("9.9")
 @given(conditions(), events())
 def test_the_completing_event_is_the_last_of_the_shortest_prefix(condition: Condition, found: list[AssetEvent]) -> None:
     ordered = in_order(found)
@@ -127,6 +130,7 @@ def test_the_completing_event_is_the_last_of_the_shortest_prefix(condition: Cond
     assert reach(condition, found).completing == expected
 
 
+@pytest.mark.rule("9.5")
 @settings(max_examples=300)
 @given(conditions(), events(), events(first=100, earliest=9, most=3))
 def test_what_expires_could_never_have_counted(

@@ -105,6 +105,7 @@ def any_ledger(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
             yield ledger
 
 
+@pytest.mark.rule("2.7")
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(extras)
 def test_what_is_accepted_survives_the_ledger(any_ledger: Ledger, extra: dict[str, Any]) -> None:
@@ -165,6 +166,7 @@ def _with(poison: object, around: Any) -> Any:
     return [_with(poison, below) for below in around] if isinstance(around, list) else poison
 
 
+@pytest.mark.rule("2.7")
 @settings(max_examples=40)
 @given(texts, surroundings, poison)
 def test_what_is_refused_is_refused_by_every_way_in_with_the_same_words(key: str, around: Any, poison: Any) -> None:

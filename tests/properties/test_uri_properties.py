@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -34,6 +35,7 @@ def normalized(uri: str) -> str | InvalidAsset:
             return error
 
 
+@pytest.mark.rule("1.3")
 @given(texts)
 @example("foo:////x")
 @example("s3://u:secret@b//x/")

@@ -56,6 +56,7 @@ BAD = {
 }
 
 
+@pytest.mark.rule("12.5")
 def test_good_data_is_published_and_the_update_carries_what_the_checks_found(spark: Any, orders: Asset) -> None:
     with checked(orders, *ALL) as recording:
         publish(orders_of(spark, *GOOD), orders)
@@ -96,6 +97,7 @@ def test_a_warning_lets_the_data_through_and_says_which_rows_broke_the_rule(spar
     assert read(orders, spark).count() == 2
 
 
+@pytest.mark.rule("12.5")
 def test_a_sample_is_redacted(spark: Any, orders: Asset) -> None:
     with checked(orders, bounds("id", 2, severity="warn")) as recording:
         publish(orders_of(spark, *GOOD), orders)
@@ -169,6 +171,7 @@ def test_rule_12_3_what_a_check_returns_and_how_it_fails(spark: Any, orders: Ass
     assert not asset_path(orders).exists()  # type: ignore[union-attr]
 
 
+@pytest.mark.rule("12.3")
 def test_each_partition_is_checked_for_itself(spark: Any, orders: Asset) -> None:
     frame = spark.createDataFrame([(1, "a"), (2, "a"), (1, "b")], "id BIGINT, shop STRING")
     with (
@@ -191,6 +194,7 @@ def test_no_partition_at_all_is_checked_as_empty_data(spark: Any, orders: Asset)
         publish(frame, orders, partition_column="shop")
 
 
+@pytest.mark.rule("12.3")
 def test_an_append_is_checked_for_the_rows_that_it_adds(spark: Any, orders: Asset) -> None:
     publish(orders_of(spark, *GOOD), orders)
     with checked(orders, at_least(2), unique("id")), pytest.raises(CheckFailed, match="at_least: found 1"):
@@ -205,6 +209,7 @@ def test_other_formats_are_checked_by_a_query(spark: Any, orders: Asset, form: s
         assert all(passed for passed, _ in results_of(recording).values())
 
 
+@pytest.mark.rule("12.2")
 def test_of_several_datasets_none_is_visible_if_one_fails(spark: Any, tmp_path: Path) -> None:
     good, bad = Asset(f"file://{tmp_path}/good"), Asset(f"file://{tmp_path}/bad")
     declared = DeclaredChecks({bad.token: (at_least(9),)})

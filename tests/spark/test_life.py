@@ -15,6 +15,7 @@ from assetflow.spark.connect import stop_recorded_server
 from assetflow.spark.watch import reason_of
 
 
+@pytest.mark.rule("2.8")
 @pytest.mark.long
 @pytest.mark.spark
 @pytest.mark.timeout(600)

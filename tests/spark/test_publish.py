@@ -141,6 +141,7 @@ def test_a_failed_write_leaves_the_old_data_whole_and_nothing_else(spark: Any, o
     assert list((path_of(orders).with_name("orders.versions") / ".staging").iterdir()) == []
 
 
+@pytest.mark.rule("2.8")
 def test_several_become_visible_together_or_not_at_all(spark: Any, orders: Asset, tmp_path: Path) -> None:
     customers = Asset(f"file://{tmp_path}/lake/customers")
     publish_together([Write(spark.range(1), orders), Write(spark.range(1), customers)])

@@ -13,6 +13,7 @@ from assetflow.spark.connect import stop_recorded_server
 pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 
+@pytest.mark.rule("2.8")
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("remote", ["", "local"])
 def test_parts_with_other_columns_are_read_as_one(child: Callable[..., Any], tmp_path: Path, remote: str) -> None:

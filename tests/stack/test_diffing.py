@@ -69,6 +69,7 @@ def test_the_text_shows_conditions_side_by_side_and_what_is_lost(call: Call) -> 
     assert answer.code == 0
 
 
+@pytest.mark.rule("11.5")
 @pytest.mark.usefixtures("project")
 def test_the_exit_status_is_0_unless_it_is_asked_for(call: Call) -> None:
     assert call("diff", "--exit-code").code == 1
@@ -108,6 +109,7 @@ def test_files_that_are_named_say_nothing_about_other_deployments(project: Path,
     assert [(each["kind"], each["consumer"]) for each in found["consumers"]] == [("changed", "report/shop")]
 
 
+@pytest.mark.rule("11.5")
 def test_a_file_that_cannot_be_imported_is_named_and_the_rest_is_compared(project: Path, call: Call) -> None:
     (project / "broken.py").write_text("import nowhere_to_be_found\n", encoding="utf-8")
     (project / "prefect.yaml").write_text(_yaml("flows.py:report", "broken.py:gone", "flows.py:none"), encoding="utf-8")
@@ -141,6 +143,7 @@ def test_a_replay_tells_of_runs_and_fails_on_fewer(call: Call) -> None:
     assert call("diff", "--replay", "1d", "--others-stay", "--fail-on", "fewer-runs").code == 0
 
 
+@pytest.mark.rule("11.7")
 @pytest.mark.usefixtures("project", "long_ago")
 def test_a_replay_of_more_than_was_kept_says_from_when_it_is(call: Call) -> None:
     answer = call("diff", "--replay", "7d")
@@ -184,6 +187,7 @@ def test_a_ledger_of_another_version_is_refused_and_stays_as_it_is(project: Path
     assert read_version(project / "ledger.db") == "9999"
 
 
+@pytest.mark.rule("11.5")
 @pytest.mark.usefixtures("project")
 def test_only_page_writes_and_it_writes_what_the_terminal_shows(ledger: Ledger, call: Call) -> None:
     for options in ([], ["--json"], ["--markdown"], ["--exit-code"]):

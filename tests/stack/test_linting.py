@@ -41,6 +41,7 @@ def one_flow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return place
 
 
+@pytest.mark.rule("11.1")
 def test_each_fault_of_a_broken_project_is_found_and_nothing_else(broken: Path, call: Call) -> None:
     answer = call("lint", "--format", "json")
     found = {(each["file"], each["code"]) for each in json.loads(answer.out)}
@@ -53,6 +54,7 @@ def test_each_fault_of_a_broken_project_is_found_and_nothing_else(broken: Path, 
     agrees("lint", json.loads(answer.out))
 
 
+@pytest.mark.rule("11.1")
 def test_the_text_names_the_place_the_fault_and_the_mend(broken: Path, call: Call) -> None:
     text = call("lint", str(broken / "flows" / "af004.py"), str(broken / "flows" / "maker.py")).out
     assert text == (
@@ -74,6 +76,7 @@ def test_annotations_of_github_and_sarif_name_the_line(one_flow: Path, call: Cal
     assert result["locations"][0]["physicalLocation"]["region"] == {"startLine": 3}
 
 
+@pytest.mark.rule("11.3")
 @pytest.mark.parametrize(
     "comment", ["# assetflow: ignore=AF004", "# assetflow: ignore=AF007, AF004", "#assetflow:ignore"]
 )
@@ -82,11 +85,13 @@ def test_a_comment_ignores_a_finding(one_flow: Path, comment: str) -> None:
     assert lint_files([one_flow], LintConfig()) == []
 
 
+@pytest.mark.rule("11.3")
 def test_a_comment_on_another_code_ignores_nothing(one_flow: Path) -> None:
     one_flow.write_text(MAKER.replace('updates"))', 'updates"))  # assetflow: ignore=AF005'), encoding="utf-8")
     assert [each.code for each in lint_files([one_flow], LintConfig())] == ["AF004"]
 
 
+@pytest.mark.rule("11.3")
 def test_the_config_names_places_codes_and_what_comes_from_outside(one_flow: Path, call: Call) -> None:
     config = one_flow.with_name("pyproject.toml")
     for line in ('external = ["s3://nobody/*"]', 'ignore = ["AF004"]'):
@@ -178,6 +183,7 @@ def test_a_file_of_another_project_with_a_known_name_is_looked_at(one_flow: Path
     assert [each.file for each in lint_files([place], LintConfig())] == ["flows/orders.py"]
 
 
+@pytest.mark.rule("11.1")
 def test_nothing_is_found_in_the_flows_of_this_repository(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     assert lint_files([ROOT / "flows"], LintConfig()) == []
@@ -213,6 +219,7 @@ def reads():
 """
 
 
+@pytest.mark.rule("11.2")
 @pytest.mark.parametrize(
     ("line", "found"),
     [

@@ -34,6 +34,7 @@ def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
 def report() -> None: ...
 
 
+@pytest.mark.rule("10.2")
 def test_a_message_and_a_file_are_updates_that_start_runs(h: Harness) -> None:
     h.deploy(report)
     (event,) = h.message("orders-queue", {"kind": "order", "date": "2026-01-01", "order": {"rows": 3}}, message_id="17")

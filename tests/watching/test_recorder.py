@@ -50,6 +50,7 @@ def refuse(error: Exception, uri: str = "bad") -> Callable[[WatcherIntake], None
     return fail
 
 
+@pytest.mark.rule("10.2")
 async def test_a_value_that_cannot_be_recorded_is_refused_alone() -> None:
     ledger = Ledger(refuse(ValueError("a surrogate")))
     given = intake("a", "bad", "b")
@@ -77,6 +78,7 @@ async def test_one_bad_value_of_a_batch_is_refused_alone() -> None:
     assert (refused.id, refused.watchers) == (events[1].id, ("orders",))
 
 
+@pytest.mark.rule("10.2")
 @pytest.mark.parametrize("cannot", ["content", "anything"])
 async def test_a_refusal_that_cannot_be_kept_holds_nothing_up(cannot: str) -> None:
     bad = RefusedChange(uuid4(), {"a": "bad"}, "bad reason", ("orders",))

@@ -409,6 +409,7 @@ def test_a_form_that_is_wrong_is_shown_again_with_the_reason(
     assert not ledger.reader.events.find()
 
 
+@pytest.mark.rule("4.5")
 def test_an_event_that_is_sent_twice_is_recorded_once(site: Site, ledger: Ledger) -> None:
     update(ledger, ORDERS, 1)
     fields = site.page(ASSET).form("/asset/events")

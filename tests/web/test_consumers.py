@@ -158,6 +158,7 @@ def test_a_consumer_tells_why_and_shows_queue_and_decisions(site: Site, ledger: 
     assert f"/runs/{run}" in page.links
 
 
+@pytest.mark.rule("9.15")
 def test_a_consumer_shows_its_next_instants_and_the_deadlines_that_it_missed(site: Site, ledger: Ledger) -> None:
     timing: dict[str, Any] = {"intake": Intake(debounce=timedelta(hours=2)), "deadline": Deadline(timedelta(hours=1))}
     deploy(ledger, "report/nightly", ORDERS | CUSTOMERS, **timing)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from assetflow.core.compare import CURSOR, stages_of
 from assetflow.core.shapes import as_json
 from assetflow.ledger import Ledger
@@ -14,6 +16,7 @@ def test_the_page_says_how_to_keep_a_comparison(site: Site) -> None:
     assert "/diff" in site.page("/consumers").links
 
 
+@pytest.mark.rule("11.5")
 def test_the_page_shows_every_stage_with_all_of_its_words(site: Site, ledger: Ledger) -> None:
     keep_diff(ledger)
     # A time is an element of its own, before which the reader puts a blank.

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
+import pytest
+
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
@@ -96,6 +98,7 @@ def test_why_it_failed_is_there_while_prefect_is_away_or_has_deleted_it(make_sit
     assert f"Why it failed {MESSAGE} Prefect does not answer" in site.page(f"/runs/{RUN}/end").text
 
 
+@pytest.mark.rule("4.5")
 def test_a_run_is_retried_or_started_again_with_what_it_was_given(make_site: MakeSite, ledger: Ledger) -> None:
     failed(ledger)
     prefect = Prefect()
@@ -112,6 +115,7 @@ def test_a_run_is_retried_or_started_again_with_what_it_was_given(make_site: Mak
     assert "labels" not in body, "it is the run of no decision"
 
 
+@pytest.mark.rule("4.5")
 def test_a_form_that_is_sent_twice_asks_for_one_run(make_site: MakeSite, ledger: Ledger) -> None:
     failed(ledger)
     prefect = Prefect()

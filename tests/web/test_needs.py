@@ -7,6 +7,8 @@ from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
+import pytest
+
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.assets import Asset
@@ -67,6 +69,7 @@ def needs(reader: Reader) -> list[Need]:
     return needs_of(reader, NOON + timedelta(hours=1), {})
 
 
+@pytest.mark.rule("4.9")
 def test_all_are_listed_and_those_that_nothing_made_good_need_a_person(make_site: MakeSite, ledger: Ledger) -> None:
     bad_day(ledger)
     site = make_site(now=lambda: NOON + timedelta(hours=1))
@@ -118,6 +121,7 @@ def test_the_page_of_a_flow_says_first_what_failed_and_leads_to_its_runs(site: S
     assert "Runs at 02:00 every day" in site.page("/consumers/nightly/shop").text
 
 
+@pytest.mark.rule("4.9")
 def test_an_explanation_names_what_failed_and_a_retry_finds_runs_by_time(ledger: Ledger) -> None:
     bad_day(ledger)
     reader, by_time = ledger.reader, ledger.reader.consumers.named("nightly/shop")

@@ -74,6 +74,7 @@ def test_8_1_refused_deployments_are_listed_in_pages(api: Api, ledger: Ledger) -
     assert api.get("/api/v1/consumers/flow/d1").json()["detail"].endswith("flow/d1 is refused: it makes nothing")
 
 
+@pytest.mark.rule("9.8")
 def test_missed_deadlines_are_listed_in_pages(api: Api, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=1)))
     deploy(ledger, "audit/nightly", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=2), then="run"))

@@ -65,6 +65,7 @@ INDICES = [
 INDICES += [slice(-2, None, None), slice(None, None, -1), slice(2, None), slice(-99, None)]
 
 
+@pytest.mark.rule("7.2")
 @pytest.mark.parametrize("limit", [None, 0, 3, 99])
 @pytest.mark.parametrize("ascending", [True, False])
 def test_slices_are_those_of_a_list(limit: int | None, ascending: bool) -> None:
@@ -88,6 +89,7 @@ def test_an_index_is_that_of_a_list(limit: int | None) -> None:
             narrowed[index]
 
 
+@pytest.mark.rule("7.2")
 @pytest.mark.parametrize(("index", "rows"), [(-1, 1), (0, 1), (slice(-2, None), 2), (slice(0, 3), 3)])
 def test_only_the_events_asked_for_are_read(index: Any, rows: int) -> None:
     source = Listed(10_000)
@@ -107,6 +109,7 @@ def test_a_text_that_is_not_a_time_is_refused(moment: str) -> None:
         sequence().after(moment)
 
 
+@pytest.mark.rule("7.2")
 def test_only_declared_inlets_are_read() -> None:
     inlets = InletEvents([A, AssetAlias("x")], lambda: Listed(1))
     assert len(inlets[A]) == len(inlets[AssetAlias("x")]) == len(inlets[Asset.ref(name="a")]) == 1

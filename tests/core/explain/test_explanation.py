@@ -335,12 +335,14 @@ def test_of_a_decision_whose_events_were_not_all_read_no_pause_is_guessed() -> N
     assert told.words.endswith("is not kept.")
 
 
+@pytest.mark.rule("4.10")
 def test_a_decision_by_a_deadline_says_so() -> None:
     late = replace(made(event(A, 1)), by_deadline=True)
     told = explain_decision(DecisionFacts(late, "flow/one"), consumer(A & B), KnownNames())
     assert told.words == "flow/one runs because its deadline passed at 2026-01-01 13:00:00 UTC, with 1 event."
 
 
+@pytest.mark.rule("4.10")
 @pytest.mark.parametrize(
     ("receipt", "words"),
     [
@@ -367,6 +369,7 @@ def test_an_update_from_before_the_schedule_named_its_asset_says_so() -> None:
     assert note.endswith("deployed with the schedule that names it (at 2026-01-01 13:00:00 UTC).")
 
 
+@pytest.mark.rule("4.10")
 @pytest.mark.parametrize(
     ("run", "status", "words"),
     [

@@ -33,12 +33,14 @@ def holds(condition: Condition, updated: tuple[str, ...]) -> bool:
     return evaluate(Schedule(condition), None, pending, lambda uri: frozenset((Token("uri", uri),)))
 
 
+@pytest.mark.rule("11.2")
 @given(CONDITIONS, CONDITIONS)
 def test_what_follows_holds_whenever_the_other_one_does(one: Condition, other: Condition) -> None:
     if implies(one, other):
         assert [updated for updated in UPDATED if holds(one, updated) and not holds(other, updated)] == []
 
 
+@pytest.mark.rule("11.2")
 @pytest.mark.parametrize(
     ("condition", "useless"),
     [

@@ -19,6 +19,7 @@ from assetflow.core.partitions import (
 DAYS = StartOfDayMapper()
 
 
+@pytest.mark.rule("11.2")
 @pytest.mark.parametrize(
     ("other", "meets"),
     [

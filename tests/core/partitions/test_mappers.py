@@ -29,6 +29,7 @@ from assetflow.errors import InvalidPartition, MappingError
 NEW_YORK = "America/New_York"
 
 
+@pytest.mark.rule("5.1")
 def test_airflows_constructors() -> None:
     assert AllowedKeyMapper(["us", "eu"]).to_downstream("eu") == ("eu",)
     assert FixedKeyMapper("all").to_downstream("x") == ("all",)
@@ -75,6 +76,7 @@ def test_times_that_leave_the_calendar_are_errors_of_mapping() -> None:
         FanOutMapper(upstream_mapper=StartOfWeekMapper(), window=WeekWindow()).to_downstream("9999-12-31T00:00:00")
 
 
+@pytest.mark.rule("5.4")
 def test_too_many_keys() -> None:
     mapper = FanOutMapper(upstream_mapper=StartOfWeekMapper(), window=WeekWindow(), max_downstream_keys=6)
     with pytest.raises(MappingError, match="7 target keys, the limit is 6"):

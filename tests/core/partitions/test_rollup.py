@@ -43,6 +43,7 @@ def test_of_a_repeated_hour_the_second_is_awaited() -> None:
     assert "2026-11-01T01-0400" not in awaited
 
 
+@pytest.mark.rule("5.2")
 def test_other_keys_do_not_count() -> None:
     rollup = RollupMapper(
         upstream_mapper=FixedKeyMapper("all"), window=SegmentWindow(["us", "eu"]), wait_policy=MinimumCount(2)

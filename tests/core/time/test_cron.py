@@ -27,6 +27,7 @@ NEW_YORK_SPRING = ("America/New_York", "2026-03-08")
 NEW_YORK_AUTUMN = ("America/New_York", "2026-11-01")
 
 
+@pytest.mark.rule("6.2")
 def test_a_fixed_hour_moves_on_by_the_gap() -> None:
     assert local_times("30 2 * * *", *NEW_YORK_SPRING) == ["08 03:30-0400"]
     assert local_times("*/30 2 * * *", *NEW_YORK_SPRING) == ["08 03:00-0400", "08 03:30-0400"]
@@ -38,11 +39,13 @@ def test_moved_times_coincide_and_stay_in_order() -> None:
     assert local_times("10 2,3 * * *", *NEW_YORK_SPRING, days=2) == ["08 03:10-0400", "09 02:10-0400", "09 03:10-0400"]
 
 
+@pytest.mark.rule("6.2")
 def test_a_fixed_hour_counts_once_when_it_is_repeated() -> None:
     assert local_times("30 1 * * *", *NEW_YORK_AUTUMN) == ["01 01:30-0400"]
     assert len(local_times("0 0-23 * * *", *NEW_YORK_AUTUMN)) == 24
 
 
+@pytest.mark.rule("6.2")
 def test_an_hour_field_with_a_star_follows_the_real_hours() -> None:
     assert len(local_times("0 * * * *", *NEW_YORK_SPRING)) == 23
     assert len(local_times("0 * * * *", *NEW_YORK_AUTUMN)) == 25

@@ -35,6 +35,7 @@ def times(timetable: Timetable, after: str, until: str) -> list[str]:
     return [f"{tick.time:%d %H:%M}" for tick in timetable.ticks_between(utc(after), utc(until))]
 
 
+@pytest.mark.rule("5.7")
 def test_the_key_is_that_of_the_tick_in_the_zone_of_the_cron() -> None:
     daily = CronPartitionTimetable("0 0 * * *", NEW_YORK, key_format="%Y-%m-%d")
     assert keys(daily, "2026-03-07", "2026-03-10") == ["2026-03-07", "2026-03-08", "2026-03-09"]
@@ -42,6 +43,7 @@ def test_the_key_is_that_of_the_tick_in_the_zone_of_the_cron() -> None:
     assert daily.previous_before(utc("2026-03-10")) == Tick(utc("2026-03-09T04:00"), "2026-03-09")
 
 
+@pytest.mark.rule("5.7")
 def test_run_offset_counts_ticks() -> None:
     workdays = CronPartitionTimetable("0 6 * * 1-5", run_offset=-1, key_format="%a %d")
     assert keys(workdays, "2026-01-01", "2026-01-06") == ["Wed 31", "Thu 01", "Fri 02"]

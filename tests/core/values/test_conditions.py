@@ -51,6 +51,7 @@ def test_damaged_postfix_is_refused(nodes: list[object]) -> None:
         from_postfix(nodes)  # type: ignore[arg-type]
 
 
+@pytest.mark.rule("4.1")
 def test_truth_of_gates() -> None:
     condition = A | (B & C)
 

@@ -18,6 +18,7 @@ def own_schemes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uri_module, "_RULES", dict(uri_module._RULES))
 
 
+@pytest.mark.rule("1.3")
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -38,6 +39,7 @@ def test_spelling(given: str, expected: str) -> None:
     assert normalize(expected) == expected
 
 
+@pytest.mark.rule("1.4", "1.5")
 @pytest.mark.parametrize(
     ("given", "rule", "word"),
     [
@@ -92,6 +94,7 @@ def test_1_4_keys_of_prefects_assets_are_uris(key: str, uri: str) -> None:
     assert normalize(PrefectAsset(key=key).key) == (uri or key)
 
 
+@pytest.mark.rule("1.3")
 def test_a_password_is_cut_with_its_user_and_never_shown() -> None:
     with pytest.warns(CredentialsCut) as caught:
         assert normalize("postgres://me:hunter2@host/db/s/t") == "postgres://host:5432/db/s/t"
@@ -123,6 +126,7 @@ def test_other_queries_do_not_warn(key: str) -> None:
         normalize(f"s3://b/k?{key}=1")
 
 
+@pytest.mark.rule("1.5")
 def test_names() -> None:
     for name in ("orders", " orders ", "Bestellungen (täglich)", "日本", "airflow://x", "a" * 1500, "日" * 500):
         assert check_name(name) == name
@@ -132,6 +136,7 @@ def test_names() -> None:
         assert caught.value.rule == "1.5"
 
 
+@pytest.mark.rule("1.7")
 def test_aliases_have_a_namespace_of_their_own() -> None:
     for name in ("x", "self", "Ä"):
         assert check_alias(name) == name
@@ -141,6 +146,7 @@ def test_aliases_have_a_namespace_of_their_own() -> None:
         assert caught.value.rule == "1.7"
 
 
+@pytest.mark.rule("1.4")
 @pytest.mark.usefixtures("own_schemes")
 def test_users_register_schemes() -> None:
     def lower_host(parts: SplitResult) -> SplitResult:

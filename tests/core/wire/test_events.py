@@ -101,6 +101,7 @@ def test_an_origin_that_cannot_be_read_never_stops_an_update(origin: object) -> 
     assert (found.origin.kind, found.origin.by, found.source_task_run, found.source_flow_run) == ("api", "", None, None)
 
 
+@pytest.mark.rule("2.7")
 def test_what_comes_along_is_kept_as_far_as_it_can_be_read() -> None:
     flow_run = {
         "id": NUMBER,

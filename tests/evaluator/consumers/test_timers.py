@@ -163,6 +163,7 @@ async def test_a_time_equal_to_that_of_the_deploy_has_a_run(works: Works) -> Non
     assert works.runs.of(consumer)[0] == "12:00"
 
 
+@pytest.mark.rule("6.1")
 async def test_runs_that_were_due_while_no_evaluator_ran_are_created_oldest_first(works: Works) -> None:
     first, second = works.ledger.deploy(HOURLY), works.ledger.deploy(CronTriggerTimetable("15 * * * *"))
     await works.look()
@@ -175,6 +176,7 @@ async def test_runs_that_were_due_while_no_evaluator_ran_are_created_oldest_firs
     assert works.runs.of(second) == sorted(f"{hour % 24:02}:15" for hour in range(13, 26))
 
 
+@pytest.mark.rule("6.1")
 async def test_only_the_latest_missed_time_runs_if_the_timetable_says_so(works: Works) -> None:
     consumer = works.ledger.deploy(replace(HOURLY, catchup="latest"))
     await works.look()
@@ -247,6 +249,7 @@ async def test_the_runs_of_a_lost_ledger_are_replaced(works: Works) -> None:
     assert works.runs.of(consumer) == ["13:15", "14:15", "15:15"]
 
 
+@pytest.mark.rule("6.1")
 async def test_a_pause_deletes_upcoming_runs_and_its_times_are_skipped(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
@@ -281,6 +284,7 @@ async def test_another_timetable_replaces_the_upcoming_runs(works: Works) -> Non
     assert works.runs.of(consumer) == ["13:00", "14:15", "15:15", "16:15"]
 
 
+@pytest.mark.rule("6.1")
 async def test_a_changed_condition_keeps_the_upcoming_runs(works: Works) -> None:
     consumer = works.ledger.deploy(AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("a")))
     await works.look()
@@ -329,6 +333,7 @@ async def test_the_values_of_a_deployment_may_become_known_later(works: Works) -
     assert works.runs.calls == 3
 
 
+@pytest.mark.rule("5.7")
 async def test_keys_are_those_of_the_ticks_not_of_now(works: Works) -> None:
     works.ledger.deploy(CronPartitionTimetable("0 * * * *", key_format="%Y-%m-%dT%H"))
     await works.look()

@@ -123,6 +123,7 @@ async def test_the_cursor_moves_only_when_everything_is_in_the_ledger(reading: R
     assert reading.ledger.uris == ["a"]
 
 
+@pytest.mark.failure("Prefect", "the clock of the evaluator's machine was ahead and is corrected")
 async def test_cursors_from_a_clock_that_was_ahead_hide_no_updates(reading: Reading) -> None:
     """The clock of the last evaluator was two hours ahead, and so are its cursors."""
     ahead = reading.clock.now + timedelta(hours=2)
@@ -174,6 +175,7 @@ async def test_nothing_counts_as_read_that_a_clock_which_was_set_back_has_not_re
     assert not reading.ledger.is_late
 
 
+@pytest.mark.rule("2.6")
 async def test_the_next_look_finds_an_event_whose_producer_is_an_hour_behind(reading: Reading) -> None:
     reading.clock.pass_(hours=30)
     reading.posted("known", 10 * 60)

@@ -157,6 +157,9 @@ async def test_parts_without_an_artifact_are_not_lost(line: Line) -> None:
     await until_async(lambda: line.ledger.uris == ["a"])
 
 
+@pytest.mark.failure(
+    "Prefect", "the artifacts cannot be read for minutes, and only a part of a recording arrived as events"
+)
 async def test_parts_wait_for_a_sweep_of_the_artifacts_however_long_that_takes(line: Line) -> None:
     line.inbox.looked(line.clock.now)
     whole = Recording(uuid4(), (update("a", extra={"rows": 1}), update("a", extra={"rows": 2})))
@@ -362,6 +365,12 @@ async def test_a_recording_that_breaks_a_constraint_is_refused_and_the_others_ar
     assert line.health.troubles == {}
 
 
+@pytest.mark.failure(
+    "The ledger",
+    "the database answers the same updates with an error that assetflow does not know",
+    "`/ready` says it at once, status after a minute. After two minutes the evaluator tries the updates one by one, "
+    "and keeps those that cannot be recorded as refused",
+)
 async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while(
     line: Line, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ async def thread(tmp_path: Path, clock: Clock) -> AsyncIterator[LedgerThread]:
         yield thread
 
 
+@pytest.mark.rule("9.6")
 async def test_a_switch_that_is_found_at_the_start_decides_nothing(thread: LedgerThread, clock: Clock) -> None:
     clock.now += 3 * HOUR
 

@@ -68,6 +68,7 @@ def update(ledger: Ledger, asset: Asset, **fields: Any) -> None:
     ledger.writer.events.record([making.update(asset, **fields)], NOW)
 
 
+@pytest.mark.rule("9.8")
 def test_a_missed_deadline_is_told_once(ledger: Ledger) -> None:
     ears = Ears()
     with ListenerThread(ledger, ears.listeners) as listening:

@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
+
 from assetflow.core.rules.ended_runs import EndedRun, RunChange
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_schedules import Eager
@@ -110,6 +112,7 @@ async def test_what_waits_for_a_retry_of_its_flow_has_no_event(ledger: LedgerHer
     assert ledger.reader.ended_runs.failing() == []
 
 
+@pytest.mark.rule("4.8")
 def test_an_event_says_what_waits_below(ledger: LedgerHere) -> None:
     maker = deploy_maker(ledger.ledger, None, [TABLE], [SOURCE], "table/daily", at=START)
     deploy_maker(ledger.ledger, Eager(), [Asset("s3://lake/board")], [TABLE], "board/daily", at=START)

@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
+
 from assetflow.core.rules.ended_runs import DELETED, RunChange, RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_schedules import Eager
@@ -111,6 +113,7 @@ async def test_asking_for_runs_works_again_when_prefect_has_answered_and_not_bef
     await cancel(loop)
 
 
+@pytest.mark.rule("8.16")
 async def test_the_updates_of_a_compared_run_are_recorded_before_its_end(ledger: LedgerHere) -> None:
     (other,), (run,) = launched(ledger, 1), compared(ledger, 1)
     ended_when_read: list[dict[UUID, str]] = []

@@ -366,6 +366,7 @@ ROLLED_BACK = [updated(C, 1), updated(A, 2, breaks=BREAKS[2]), updated(C, 3, wri
 FEW = settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
+@pytest.mark.rule("3.1")
 @FEW
 @example(drawn=LONG_QUEUE, limits=Remembered(long=0))
 @example(drawn=ROLLED_BACK, limits=Remembered())

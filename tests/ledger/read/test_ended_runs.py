@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import pytest
+
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.events import Origin, SourceFlowRun
 from assetflow.ledger import Ledger
@@ -31,6 +33,7 @@ def updated(ledger: Ledger, minute: float, *assets: Any, **fields: Any) -> None:
     ledger.writer.events.record([recording(*(event(each, occurred=at(minute), **fields) for each in assets))], NOW)
 
 
+@pytest.mark.rule("4.9")
 def test_a_completed_run_of_the_same_key_makes_good(ledger: Ledger) -> None:
     flow = deploy(ledger, A, "report/daily").deployment_id
     runs = [ended(flow, 1), ended(flow, 2), ended(flow, 3, key="mon"), ended(flow, 4, "completed", "tue")]
@@ -42,6 +45,7 @@ def test_a_completed_run_of_the_same_key_makes_good(ledger: Ledger) -> None:
     assert failing(ledger) == [("report/daily", None, 1), ("report/daily", "mon", 1)]
 
 
+@pytest.mark.rule("4.9")
 def test_updates_of_all_that_it_makes_make_a_maker_good(ledger: Ledger) -> None:
     flow = deploy_maker(ledger, None, [A, B], [], "maker/daily").deployment_id
     failed = ended(flow, 1, "crashed")
@@ -64,6 +68,7 @@ def test_of_a_key_only_updates_of_this_key_count(ledger: Ledger) -> None:
     assert failing(ledger) == []
 
 
+@pytest.mark.rule("4.8")
 def test_the_newest_state_of_a_run_counts(ledger: Ledger) -> None:
     flow = deploy(ledger, A, "report/daily").deployment_id
     failed = ended(flow, 1)

@@ -15,6 +15,7 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import consumer_explanation
 from tests.ledger.making import NOW, A, B, deploy, update
 
+pytestmark = pytest.mark.rule("9.15")
 HOUR = timedelta(hours=1)
 ONE = "2026-01-01T13:00:00Z"
 

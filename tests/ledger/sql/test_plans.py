@@ -77,6 +77,7 @@ def filled(sqlite_ledger: Ledger) -> Ledger:
     return sqlite_ledger
 
 
+@pytest.mark.rule("3.1")
 @pytest.mark.parametrize("remembers", [True, False])
 def test_recording_scans_nothing(filled: Ledger, remembers: bool, request: pytest.FixtureRequest) -> None:
     if not remembers:

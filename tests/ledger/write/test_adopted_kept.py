@@ -60,6 +60,7 @@ def states(place: Place) -> list[str]:
     return [each.verdict for plan in place.ledger.reader.freshness.plan(place.now) for each in plan.targets]
 
 
+@pytest.mark.rule("8.17")
 def test_what_was_made_is_not_made_again(place: Place, new_sqlite: NewLedger) -> None:
     core = kept([RAW], [CORE])
     place.deploy("core", core)
@@ -101,6 +102,7 @@ def test_an_update_that_no_run_has_read_starts_one(place: Place, new_sqlite: New
     assert [(each.kind, each.uri) for each in again.because] == [("missing", CORE.uri)]
 
 
+@pytest.mark.rule("8.17")
 def test_a_rollback_after_a_rebuild_is_a_new_run(place: Place, new_sqlite: NewLedger) -> None:
     first, second = kept([RAW], [CORE], code="1"), kept([RAW], [CORE], code="2")
     place.deploy("core", first)

@@ -206,6 +206,7 @@ def test_another_process_carries_it_out(place: Place) -> None:
     assert place.names([board]) == ["board"]
 
 
+@pytest.mark.rule("8.18")
 def test_restarted_at_any_line_nothing_runs_twice(place: Place) -> None:
     hourly(place)
     made = begin(place, CORE.uri, most=3)

@@ -131,6 +131,7 @@ def lived(
             ledger.close()
 
 
+@pytest.mark.rule("9.3", "9.4", "9.6", "9.10")
 @pytest.mark.parametrize("options", SCHEDULES.values(), ids=SCHEDULES.keys())
 @settings(max_examples=5, deadline=None)
 @given(found=updates, looks=st.sets(st.integers(0, 11)))
@@ -141,6 +142,7 @@ def test_an_evaluator_that_slept_finds_the_runs_of_one_that_never_did(
     assert slept == lived(template, options, found, (), late=False)
 
 
+@pytest.mark.rule("9.6")
 def test_what_prefect_shows_late_counts_right_after_what_is_decided(sqlite_ledger: Ledger) -> None:
     deploy(sqlite_ledger, A, intake=Intake(debounce=hours(1)))
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -153,6 +155,7 @@ def test_what_prefect_shows_late_counts_right_after_what_is_decided(sqlite_ledge
     assert recorded.events[0].recorded == noon + hours(1) + INSTANT
 
 
+@pytest.mark.rule("9.6")
 def test_an_update_is_never_recorded_in_the_future(sqlite_ledger: Ledger) -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     ahead = Recording(UUID(int=5), update(A).events, durable=noon + hours(1))
@@ -162,6 +165,7 @@ def test_an_update_is_never_recorded_in_the_future(sqlite_ledger: Ledger) -> Non
     assert recorded.events[0].recorded == noon
 
 
+@pytest.mark.rule("9.8")
 def test_a_missed_deadline_is_announced_until_it_is_known(sqlite_ledger: Ledger) -> None:
     deploy(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -196,6 +200,7 @@ def test_a_redeploy_tells_of_a_deadline_that_is_over_before_its_time_gate_lets_t
     assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(2)]
 
 
+@pytest.mark.rule("9.8")
 def test_missed_deadlines_are_listed_newest_first(sqlite_ledger: Ledger) -> None:
     first = deploy(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
     deploy(sqlite_ledger, A & C, "flow/two", deadline=Deadline(hours(2)))
@@ -217,6 +222,7 @@ def test_missed_deadlines_are_listed_newest_first(sqlite_ledger: Ledger) -> None
     assert [each.due for each in missed(consumer=first.id)] == [noon + hours(5), noon + hours(1)]
 
 
+@pytest.mark.rule("9.11")
 def test_the_runs_of_late_decisions_start_a_cooldown_apart(sqlite_ledger: Ledger) -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     deploy(sqlite_ledger, A, intake=Intake(max_events=1, cooldown=hours(1)))
@@ -234,6 +240,7 @@ def test_the_runs_of_late_decisions_start_a_cooldown_apart(sqlite_ledger: Ledger
     assert [each.scheduled for each in sqlite_ledger.reader.decisions.find()[:2]] == [None, woken + hours(3)]
 
 
+@pytest.mark.rule("9.11")
 def test_the_run_of_a_decision_that_comes_in_time_starts_at_once(sqlite_ledger: Ledger) -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     deploy(sqlite_ledger, A, intake=Intake(max_events=1, cooldown=hours(1)))
@@ -275,6 +282,7 @@ def test_an_update_after_until_does_not_delay_what_comes_later(sqlite_ledger: Le
     assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(2.5)]
 
 
+@pytest.mark.rule("9.6")
 def test_recordings_of_one_instant_whose_passes_had_to_wait_have_a_pass_each(sqlite_ledger: Ledger) -> None:
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     deploy(sqlite_ledger, A, intake=Intake(cooldown=hours(1)))
@@ -295,6 +303,7 @@ def test_recordings_of_one_instant_whose_passes_had_to_wait_have_a_pass_each(sql
     ]
 
 
+@pytest.mark.rule("9.6", "9.14")
 class TestDeployThatIsFoundAtTheStart:
     """It is recorded first and bears the start's instant; openings and deadlines before it do not count (9.6)."""
 
@@ -378,6 +387,7 @@ class TestDeployThatIsFoundAtTheStart:
         assert (missed.due, missed.at) == (self.NOON + hours(2), self.START)
 
 
+@pytest.mark.rule("9.6")
 class TestSwitchThatIsFoundLate:
     """It is recorded first and bears the instant at which it was found, whatever is not recorded yet (9.6)."""
 
@@ -459,6 +469,7 @@ class TestSwitchThatIsFoundLate:
         assert sqlite_ledger.reader.deadlines.missed() == []
 
 
+@pytest.mark.rule("9.13")
 class TestOpeningInAPause:
     """A time that passes in a pause or a hold opens the schedule at the resume (9.13)."""
 
@@ -617,6 +628,7 @@ def test_the_deadline_of_an_opening_runs_with_what_is_there(sqlite_ledger: Ledge
     assert (decision.made, decision.by_deadline) == (noon + hours(26), True)
 
 
+@pytest.mark.rule("9.14")
 def test_what_a_queue_waits_for_outlives_opening_hours_that_are_taken_away(sqlite_ledger: Ledger) -> None:
     """The redeploy drops the opening hours; the cooldown that it brings has to end (9.14)."""
     noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -681,6 +693,7 @@ def test_an_update_of_the_instant_of_a_pause_is_decided_before_it(sqlite_ledger:
     assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(1)]
 
 
+@pytest.mark.rule("9.10")
 class TestLongQueue:
     """Very many updates cost their number, not its square: a reading and a judgement of each, counted."""
 

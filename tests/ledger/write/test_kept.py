@@ -160,6 +160,7 @@ def test_the_explanation_of_a_run_names_its_causes(place: Place) -> None:
     assert run_name(decision.id, None, ()).startswith("refresh-")
 
 
+@pytest.mark.rule("8.5", "8.6")
 def test_an_update_during_a_run_is_handled_after_it(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE]))
     first = only(place.update(RAW))
@@ -168,6 +169,7 @@ def test_an_update_during_a_run_is_handled_after_it(place: Place) -> None:
     assert place.names(place.end(first)) == ["core"]
 
 
+@pytest.mark.rule("8.2")
 def test_a_run_that_read_the_update_is_not_repeated(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE]))
     first = only(place.update(RAW))
@@ -176,6 +178,7 @@ def test_a_run_that_read_the_update_is_not_repeated(place: Place) -> None:
     assert not place.end(first)
 
 
+@pytest.mark.rule("8.7")
 def test_a_failed_run_is_tried_again_when_its_time_has_come(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE], retries=1, retry_delay=timedelta(minutes=5)))
     first = only(place.update(RAW))
@@ -195,6 +198,7 @@ def test_a_failed_run_is_tried_again_when_its_time_has_come(place: Place) -> Non
     assert place.names(place.update(RAW)) == ["core"]
 
 
+@pytest.mark.rule("8.17")
 def test_a_new_code_version_is_built_after_its_deploy_and_a_rollback_again(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE], code="1"))
     ids = {(first := only(place.update(RAW))).id}
@@ -207,6 +211,7 @@ def test_a_new_code_version_is_built_after_its_deploy_and_a_rollback_again(place
     assert len(ids) == 3
 
 
+@pytest.mark.rule("8.8")
 def test_a_pause_loses_nothing(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE]))
     place.run("core", only(place.update(RAW)), CORE)
@@ -217,6 +222,7 @@ def test_a_pause_loses_nothing(place: Place) -> None:
     assert place.names(made) == ["core"]
 
 
+@pytest.mark.rule("8.2")
 def test_what_was_made_before_the_first_eager_flow_counts_as_read_then(place: Place) -> None:
     event_schedule = ConsumerOptions(to_schedule(RAW))
     place.deploy("core", FlowDeclaration(event_schedule, (CORE,), (RAW,)))
@@ -266,6 +272,7 @@ def test_8_6_an_end_and_a_deploy_of_one_instant_have_the_order_of_the_ledger(
             assert then.names(then.end(first)) == ["board"]
 
 
+@pytest.mark.rule("8.1", "8.10")
 def test_flows_that_cannot_work_are_refused(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE]))
     with pytest.raises(InvalidSchedule, match="already"):

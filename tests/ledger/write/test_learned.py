@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from uuid import uuid4
 
+import pytest
+
 from assetflow import Eager
 from assetflow.core.graph.lineage import Learned, Node
 from assetflow.ledger import Ledger
@@ -13,6 +15,7 @@ from tests.ledger.read.test_ended_runs import ended
 DBT = Learned(uuid4(), "dbt/nightly", (B,), (A,))
 
 
+@pytest.mark.rule("2.9")
 def test_learned_makers_are_in_the_lineage_until_they_are_deleted(ledger: Ledger) -> None:
     lineage = ledger.writer.lineage
     for _ in range(2):
@@ -27,6 +30,7 @@ def test_learned_makers_are_in_the_lineage_until_they_are_deleted(ledger: Ledger
     assert ledger.reader.lineage.edges_of([Node("flow", "dbt/nightly")]) == []
 
 
+@pytest.mark.rule("2.9")
 def test_rule_4_8_a_failed_run_of_a_learned_maker_is_one_of_a_failed_maker(ledger: Ledger) -> None:
     failed = ended(DBT.deployment_id, 1)
     assert ledger.writer.ended_runs.add([failed], NOW) == 0
@@ -35,6 +39,7 @@ def test_rule_4_8_a_failed_run_of_a_learned_maker_is_one_of_a_failed_maker(ledge
     assert [run.flow for run in ledger.reader.ended_runs.failed_makers([B.uri])] == ["dbt/nightly"]
 
 
+@pytest.mark.rule("2.9")
 def test_what_was_learned_refuses_no_deploy_and_leaves_a_source(ledger: Ledger) -> None:
     """An Eager flow makes A from B, and dbt makes B from A: nobody declared the circle. Contract 8.10."""
     ledger.writer.lineage.learn(DBT, NOW)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 from uuid import uuid4
 
+import pytest
+
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
@@ -28,6 +30,7 @@ def record(ledger: Ledger, *assets: Asset, minute: int = 0, origin: Origin = TAS
         ledger.writer.events.record([update(asset, origin=origin)], NOW + timedelta(minutes=minute))
 
 
+@pytest.mark.rule("2.10")
 def test_updates_by_tasks_are_told_until_the_log_has_them(ledger: Ledger) -> None:
     told = outbox(ledger)
     assert numbers(told) == []
@@ -42,6 +45,7 @@ def test_updates_by_tasks_are_told_until_the_log_has_them(ledger: Ledger) -> Non
     assert numbers(outbox(ledger)) == [(3, False)]
 
 
+@pytest.mark.rule("2.10")
 def test_a_ledger_that_knows_no_place_asks_the_log_first(ledger: Ledger) -> None:
     record(ledger, A, B)
     told = outbox(ledger)

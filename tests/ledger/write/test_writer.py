@@ -239,6 +239,7 @@ def test_undeliverable_is_listed_and_replayed(ledger: Ledger) -> None:
             unknown(uuid4())
 
 
+@pytest.mark.rule("4.7")
 @pytest.mark.parametrize("given_up", [False, True])
 def test_the_end_of_a_coalescing_run_is_a_pass(ledger: Ledger, given_up: bool) -> None:
     deploy(ledger, A, coalesce=True)

@@ -123,6 +123,7 @@ def cut_off(table: Path, last: int) -> None:
         (table / "_delta_log" / f"{version:020d}.json").unlink(missing_ok=True)
 
 
+@pytest.mark.rule("10.6")
 async def test_a_table_that_is_made_anew_is_an_update_though_its_version_is_the_same(
     direct: Direct, table: Path
 ) -> None:

@@ -163,6 +163,7 @@ async def test_rule_10_5_what_no_filter_wants_is_acknowledged_and_counted(
     assert direct.ledger.reader.watchers.all()[0].filtered == 2
 
 
+@pytest.mark.rule("10.2")
 async def test_a_poison_message_is_kept_as_refused_and_holds_nothing_up(
     direct: Direct, trigger: Any, send: Send, kind: str
 ) -> None:
@@ -306,6 +307,7 @@ async def test_messages_of_sqs_stay_hidden_until_they_are_recorded(
         assert await queue.depth() == 0
 
 
+@pytest.mark.rule("10.3")
 async def test_a_ledger_in_trouble_does_not_let_sqs_count_deliveries(direct: Direct, sqs: SqsServer, name: str) -> None:
     sqs.create(f"{name}-dead")
     dead = sqs.client.get_queue_attributes(QueueUrl=sqs.url(f"{name}-dead"), AttributeNames=["QueueArn"])["Attributes"]
