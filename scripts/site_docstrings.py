@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from griffe import Docstring, Extension, Object
+from griffe import Docstring, Extension, Module, Object
 
 # Markdown would take `>>>` for a quotation.
 _EXAMPLE = re.compile(r"^>>> .*(?:\n.+)*", re.M)
@@ -24,6 +24,10 @@ class SiteDocstrings(Extension):
         if obj.docstring and "```pycon" not in obj.docstring.value:
             fenced = _EXAMPLE.sub(r"```pycon\n\g<0>\n```", obj.docstring.value)
             obj.docstring.value = _TOGETHER.sub(_apart, fenced)
+
+    def on_package(self, *, pkg: Module, **_: Any) -> None:
+        """Change the docstring of the package itself, for which griffe does not call `on_object`."""
+        self.on_object(obj=pkg)
 
 
 def _of_its_class(obj: Any) -> Docstring | None:

@@ -64,3 +64,8 @@ def test_what_the_code_makes_is_there() -> None:
 
 def test_a_page_loads_nothing_from_the_network() -> None:
     assert {link for file in FILES for link in page(file).loaded if urlsplit(link).netloc} == set()
+
+
+def test_the_examples_of_docstrings_are_code() -> None:
+    """Markdown takes `>>>` for a quotation within two others."""
+    assert "<blockquote>\n<blockquote>" not in (SITE / "python" / "index.html").read_text(encoding="utf-8")
