@@ -39,7 +39,7 @@ class Pool:
         environment = {"CHAIN_MARK": self.name, "CHAIN_NOTES": str(self._notes)}
         self._variables = {**variables, "env": environment}
         command = [sys.executable, "-m", "prefect", "worker", "start", "--type", kind, "--pool", self.name]
-        env = site.server.env | {"ASSETFLOW_HOME": str(site.home), "TMPDIR": str(site.home)} | settings
+        env = site.server.env | {"ASSETFLOW_HOME": str(site.home), "TMPDIR": str(site.home)} | dict(settings)
         with (site.home / f"{name}.log").open("wb") as log:
             self._worker = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
         site.until(lambda: site.http.get(f"/work_pools/{self.name}").json().get("status") == "READY", SECONDS)

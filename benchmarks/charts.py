@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
+import matplotlib as mpl  # pyright: ignore[reportMissingImports]
 
 mpl.use("svg")  # There is no screen.
 
-from matplotlib import pyplot as plt
+from matplotlib import pyplot as plt  # pyright: ignore[reportMissingImports]
 
 RESULTS = Path(__file__).parent / "results"
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "performance.svg"

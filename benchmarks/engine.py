@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
@@ -21,7 +21,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from statistics import median
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.exc import OperationalError
@@ -89,9 +89,13 @@ def _measure(place: str | Path, recordings: int, consumers: int, deploy: bool) -
     return asyncio.run(measure(place, recordings, consumers, deploy=deploy))
 
 
+async def _no_starts(_: Sequence[UUID]) -> Mapping[UUID, datetime]:
+    return {}
+
+
 async def _seconds(thread: LedgerThread, recordings: Sequence[Recording]) -> tuple[float, float]:
     """Wall and CPU time until all are in the ledger."""
-    inbox = Inbox(thread, Health(), lambda: datetime.now(UTC), lambda: None, lambda: None)
+    inbox = Inbox(thread, Health(), lambda: datetime.now(UTC), lambda: None, lambda: None, _no_starts)
     working = asyncio.create_task(inbox.run())
     wall, cpu = time.perf_counter(), time.process_time()
     for recording in recordings:

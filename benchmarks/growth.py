@@ -28,10 +28,10 @@ SECONDS = 3_600.0
 _EVENTS = """
 WITH RECURSIVE one(number) AS (SELECT :first UNION ALL SELECT number + 1 FROM one WHERE number < :last)
 INSERT INTO event (sequence, id, recording, uri, occurred, recorded, extra, metrics, aliases, origin, inputs,
-    asset_name, asset_group, asset_extra)
+    checks, asset_name, asset_group, asset_extra)
 SELECT number, lower(hex(randomblob(16))), lower(hex(randomblob(16))), printf('s3://lake/ring/%06d', number % :assets),
     '2026-01-01T00:00:00.000000+00:00', '2026-01-01T00:00:00.000000+00:00', '{"rows":1}', '{}', '[]', '{"kind":"api"}',
-    '{}', printf('s3://lake/ring/%06d', number % :assets), '', '{}'
+    '{}', '[]', printf('s3://lake/ring/%06d', number % :assets), '', '{}'
 FROM one
 """
 _RECEIPTS = """

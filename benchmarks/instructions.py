@@ -50,9 +50,9 @@ def count(folder: Path, recordings: int, consumers: int) -> Figures:
         check=False,
     )
     found = _COUNTED.search(done.stderr)
-    events = dict(zip(found[1].split(), map(int, found[2].split()), strict=True)) if found else {}
-    if done.returncode or not events.get("Ir"):
+    if done.returncode or found is None:
         raise SystemExit(f"valgrind counted nothing: {done.stderr[-3000:]}")
+    events = dict(zip(found[1].split(), map(int, found[2].split()), strict=True))
     return {
         "recordings": recordings,
         "consumers": consumers,

@@ -16,6 +16,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import ConditionPart
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
@@ -32,7 +33,7 @@ def recording(asset: Asset, *keys: str) -> Recording:
     return Recording(uuid4(), tuple(AssetEvent(uuid4(), asset, now, Origin("api"), partition_key=key) for key in keys))
 
 
-def deploy(ledger: Ledger, name: str, assets: object) -> None:
+def deploy(ledger: Ledger, name: str, assets: ConditionPart) -> None:
     options = ConsumerOptions(to_schedule(PartitionedAssetTimetable(assets=assets)))
     text = declaration_to_text(FlowDeclaration(options))
     ledger.writer.consumers.deploy(name, uuid4(), uuid4(), text, False, False, datetime.now(UTC))

@@ -37,7 +37,6 @@ class Proxy:
         self.port = port
         self.rule: Rule = lambda _method, _path: None
         self.faults = 0
-        self._sockets: set[socket.socket] = set()
         self._stalled = threading.Event()
         self._cut = threading.Event()
         self._over = threading.Event()
@@ -57,7 +56,6 @@ class Proxy:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._close_websockets()
         self._server.shutdown()
         self._server.server_close()
 
@@ -65,7 +63,6 @@ class Proxy:
     def websockets_cut(self) -> Iterator[None]:
         """No websocket within the block: those that are open end, new ones are refused."""
         self._cut.set()
-        self._close_websockets()
         yield
         self._cut.clear()
 
@@ -94,11 +91,10 @@ class Proxy:
         with socket.create_connection(("127.0.0.1", self.port)) as server:
             server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             server.sendall(head)
-            self._sockets |= {client, server}
             with suppress(OSError, ValueError):
-                while not self._over.is_set():
+                # Asked here too: a websocket may open while the others are cut.
+                while not (self._over.is_set() or self._cut.is_set()):
                     self._pump(client, server)
-            self._sockets -= {client, server}
 
     def _pump(self, client: socket.socket, server: socket.socket) -> None:
         if self._stalled.is_set():
@@ -109,11 +105,6 @@ class Proxy:
             if not data:
                 raise ConnectionResetError
             (server if ready is client else client).sendall(data)
-
-    def _close_websockets(self) -> None:
-        for each in list(self._sockets):
-            with suppress(OSError):
-                each.shutdown(socket.SHUT_RDWR)
 
 
 class _Handler(BaseHTTPRequestHandler):
