@@ -23,6 +23,8 @@ from assetflow.api.security import ALWAYS, BODY_BYTES, FOR_MACHINES, HOOKS, Acce
 from assetflow.errors import InvalidCall
 from assetflow.web import (
     activity,
+    asset,
+    asset_forms,
     assets,
     backfills,
     consumer,
@@ -52,6 +54,8 @@ ROUTERS = tuple(
         troubles,
         overview,
         assets,
+        asset,
+        asset_forms,
         graph,
         partitions,
         backfills,
