@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.requests import LARGEST, Backend, NamedAsset, Text, TheBackend
@@ -54,6 +54,39 @@ def find(reader: Reader, text: str) -> AssetAndUsers:
     return AssetAndUsers(listed, reader.assets.users_of([listed.record])[uri])
 
 
+@dataclass(frozen=True)
+class AssetView:
+    """What an address asks an asset's page for.
+
+    Attributes:
+        key: only the events of this partition.
+        before: only events before this one.
+        at: the time in the middle of the partition map.
+        started: the run that somebody has just started here.
+    """
+
+    key: Annotated[str, Query(max_length=250)] = ""
+    before: Annotated[int | None, Query(ge=0, le=LARGEST)] = None
+    at: datetime | None = None
+    started: UUID | None = None
+
+
+@dataclass(frozen=True)
+class Dialogs:
+    """The dialogs of an asset's page.
+
+    Attributes:
+        open: the one that is open; "" for none.
+        event_form, run_form: what was typed into them, with what is wrong with it.
+        parameters: those of the flow to run, if they are known; without them, the dialog asks for them.
+    """
+
+    open: str = ""
+    event_form: Form = field(default_factory=Form)
+    run_form: Form = field(default_factory=Form)
+    parameters: Sequence[Parameter] = ()
+
+
 def asset_page(
     request: Request,
     pages: Pages,
@@ -61,32 +94,11 @@ def asset_page(
     found: AssetAndUsers,
     *,
     status: int = 200,
-    key: str = "",
-    before: int | None = None,
-    at: datetime | None = None,
-    started: UUID | None = None,
-    form: str = "",
-    event_form: Form | None = None,
-    run_form: Form | None = None,
-    parameters: Sequence[Parameter] = (),
+    view: AssetView = AssetView(),
+    dialogs: Dialogs = Dialogs(),
     refused: str = "",
 ) -> Response:
-    """Show an asset.
-
-    Parameters:
-        form: the dialog that is open.
-        event_form, run_form: what was typed into them, with what is wrong with it.
-        parameters: those of the flow to run, if they are known; without them, the dialog asks for them.
-        refused: why nothing was changed.
-    """
-    reader = backend.ledger.reader
-    policy = reader.policies.of_asset(found.uri)
-    query = EventFilter(
-        uri=found.uri, partition_key=key or None, to_sequence=None if before is None else max(0, before - 1)
-    )
-    events = [redacted(event) for event in reader.events.find(query, newest_first=True, limit=EVENTS + 1)]
-    shown = events[:EVENTS]
-    here, compares = address(found.uri), reader.freshness.compares()
+    """Show an asset; `refused` is why nothing was changed."""
     return pages.show(
         request,
         "asset.html",
@@ -96,41 +108,63 @@ def asset_page(
         record=found.listed.record,
         name=found.listed.name,
         users=found.users,
-        freshness=policy,
-        data_path=[] if policy is None else reader.freshness.data_path(found.uri),
-        deadline=None if policy is None else policy.record.policy.next_deadline(backend.now()),
-        is_late_soon=policy is not None and bool(late_soon(reader, [policy], backend.now())),
-        watchers=reader.watchers.of_asset(found.uri),
         now=backend.now(),
-        events=shown,
-        receipts=reader.receipts.counts([event.sequence for event in shown if event.sequence is not None]),
-        plots=plots_of(shown) if before is None else [],
-        checks=check_plots(reader.checks.history(found.uri, key or None)) if before is None else [],
-        state=reader.freshness.states([found.uri]).get(found.uri) if compares else None,
-        has_versions=any(event.data_version not in (None, str(event.id)) for event in shown),
-        has_metrics=any(event.metrics for event in shown),
-        has_extra=any(event.extra for event in shown),
-        metrics_words=metrics_words,
-        schema_changes=schema_changes(events),
-        has_keys=any(event.partition_key is not None for event in events),
-        key=key,
-        here=url("/asset", asset=found.uri, key=key, before=before),
-        newest=url("/asset", asset=found.uri, key=key) if before is not None else "",
-        older=url("/asset", asset=found.uri, key=key, before=shown[-1].sequence) if len(events) > EVENTS else "",
-        address=here,
-        has_status=compares,
-        partitions=url("/asset/partitions", asset=found.uri, key=key, at=at.isoformat() if at else None),
-        failed_makers=reader.ended_runs.failed_makers([found.uri]),
-        started=started,
+        started=view.started,
         refused=refused,
-        open=form,
-        event_form=event_form or Form(),
-        run_form=run_form or Form(),
-        parameters=parameters,
+        **vars(dialogs),
+        **_state(backend, found.uri),
+        **_events(backend.ledger.reader, found.uri, view),
+        **_addresses(found.uri, view),
     )
 
 
-Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
+def _state(backend: Backend, uri: str) -> dict[str, object]:
+    """Return how up to date an asset is, and what keeps it so."""
+    reader, now = backend.ledger.reader, backend.now()
+    policy, compares = reader.policies.of_asset(uri), reader.freshness.compares()
+    return {
+        "freshness": policy,
+        "data_path": [] if policy is None else reader.freshness.data_path(uri),
+        "deadline": None if policy is None else policy.record.policy.next_deadline(now),
+        "is_late_soon": policy is not None and bool(late_soon(reader, [policy], now)),
+        "has_status": compares,
+        "state": reader.freshness.states([uri]).get(uri) if compares else None,
+        "watchers": reader.watchers.of_asset(uri),
+        "failed_makers": reader.ended_runs.failed_makers([uri]),
+    }
+
+
+def _events(reader: Reader, uri: str, view: AssetView) -> dict[str, object]:
+    """Return a page of the events of an asset or a partition; the first page has the plots."""
+    key, before = view.key or None, view.before
+    query = EventFilter(uri=uri, partition_key=key, to_sequence=None if before is None else max(0, before - 1))
+    events = [redacted(event) for event in reader.events.find(query, newest_first=True, limit=EVENTS + 1)]
+    shown = events[:EVENTS]
+    return {
+        "events": shown,
+        "receipts": reader.receipts.counts([event.sequence for event in shown if event.sequence is not None]),
+        "plots": plots_of(shown) if before is None else [],
+        "checks": check_plots(reader.checks.history(uri, key)) if before is None else [],
+        "has_versions": any(event.data_version not in (None, str(event.id)) for event in shown),
+        "has_metrics": any(event.metrics for event in shown),
+        "has_extra": any(event.extra for event in shown),
+        "has_keys": any(event.partition_key is not None for event in events),
+        "metrics_words": metrics_words,
+        "schema_changes": schema_changes(events),
+        "older": url("/asset", asset=uri, key=key, before=shown[-1].sequence) if len(events) > EVENTS else "",
+    }
+
+
+def _addresses(uri: str, view: AssetView) -> dict[str, str]:
+    """Return the addresses of the page, its newest events and its map."""
+    key, at = view.key, view.at
+    return {
+        "key": key,
+        "address": address(uri),
+        "here": url("/asset", asset=uri, key=key, before=view.before),
+        "newest": "" if view.before is None else url("/asset", asset=uri, key=key),
+        "partitions": url("/asset/partitions", asset=uri, key=key, at=at.isoformat() if at else None),
+    }
 
 
 @router.get("/asset")
@@ -139,23 +173,16 @@ def show_asset(
     pages: ThePages,
     backend: TheBackend,
     asset: NamedAsset,
-    key: Annotated[str, Query(max_length=250)] = "",
-    before: Place = None,
-    at: datetime | None = None,
-    started: UUID | None = None,
+    view: Annotated[AssetView, Depends()],
 ) -> Response:
-    """Show an asset by URI or name, or similar assets if it is unknown.
-
-    Parameters:
-        at: the time in the middle of the partition map.
-    """
+    """Show an asset by URI or name, or similar assets if it is unknown."""
     reader = backend.ledger.reader
     try:
         found = find(reader, asset)
     except UnknownAsset:
         near = near_assets(reader, asset)
         return pages.show(request, "asset_unknown.html", status=404, asked=asset, near=near)
-    return asset_page(request, pages, backend, found, key=key, before=before, at=at, started=started)
+    return asset_page(request, pages, backend, found, view=view)
 
 
 @router.get("/asset/hide")

@@ -16,7 +16,7 @@ from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.operations.recording import update_asset
 from assetflow.operations.runs_by_hand import Parameter, RunWanted, maker_of, parameters_of, read_typed, start_run
 from assetflow.operations.what_if import Preview, if_run, if_updated
-from assetflow.web.asset import asset_page, find
+from assetflow.web.asset import Dialogs, asset_page, find
 from assetflow.web.forms import Form, TheForm, in_words
 from assetflow.web.pages import ThePages, url
 from assetflow.web.previews import show_preview
@@ -30,7 +30,7 @@ TYPED = "parameter:"
 @router.get("/asset/events")
 def ask_for_event(request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset) -> Response:
     """Show the asset with the form that creates an event."""
-    return asset_page(request, pages, backend, find(backend.ledger.reader, asset), form="create-event")
+    return asset_page(request, pages, backend, find(backend.ledger.reader, asset), dialogs=Dialogs("create-event"))
 
 
 @router.post("/asset/events")
@@ -44,7 +44,8 @@ def create_event(request: Request, pages: ThePages, backend: TheBackend, form: T
             backend, found.listed, event_id=form.key(), extra=extra, partition_key=key, by="the Assets view"
         )
     except AssetflowError as error:
-        return asset_page(request, pages, backend, found, status=422, event_form=form.refused(**_field_errors(error)))
+        dialogs = Dialogs(event_form=form.refused(**_field_errors(error)))
+        return asset_page(request, pages, backend, found, status=422, dialogs=dialogs)
     return RedirectResponse(url("/events", event.id), 303)
 
 
@@ -101,7 +102,7 @@ async def show_parameters(
 @router.get("/asset/materialize")
 def ask_to_materialize(request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset) -> Response:
     """Show the asset with the form that runs a flow."""
-    return asset_page(request, pages, backend, find(backend.ledger.reader, asset), form="materialize")
+    return asset_page(request, pages, backend, find(backend.ledger.reader, asset), dialogs=Dialogs("materialize"))
 
 
 @router.post("/asset/materialize")
@@ -118,10 +119,8 @@ async def materialize(request: Request, pages: ThePages, backend: TheBackend, fo
         run = await start_run(backend.prefect, deployment, wanted)
     except AssetflowError as error:
         named = {f"{TYPED}{error.where}": in_words(error)} if error.where in typed else _field_errors(error)
-        refused = form.refused(**named)
-        return await run_in_threadpool(
-            asset_page, request, pages, backend, found, status=422, run_form=refused, parameters=known
-        )
+        dialogs = Dialogs(run_form=form.refused(**named), parameters=known)
+        return await run_in_threadpool(asset_page, request, pages, backend, found, status=422, dialogs=dialogs)
     return RedirectResponse(url("/asset", asset=found.uri, started=run["id"]), 303)
 
 

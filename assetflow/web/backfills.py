@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from assetflow.api.requests import LARGEST, Backend, Number, Text, TheBackend, TheReader
@@ -32,7 +32,6 @@ router = APIRouter()
 MOST_AT_ONCE = 10_000
 NEVER_MADE = 8
 _FIELDS = ("asset", "start", "end", "keys", "down", "concurrency", "why")
-Keys = Annotated[str, Query(max_length=20_000)]
 
 
 @dataclass(frozen=True)
@@ -60,42 +59,40 @@ class ShownTargets:
     new: list[str]
 
 
+@dataclass(frozen=True)
+class BackfillFields:
+    """The fields of the form, in an address."""
+
+    asset: Text = ""
+    start: Text = ""
+    end: Text = ""
+    keys: Annotated[str, Query(max_length=20_000)] = ""
+    down: Text = ""
+    concurrency: Text = str(CONCURRENCY)
+    why: Text = ""
+
+    @property
+    def form(self) -> Form:
+        return Form(asdict(self))
+
+
+TheFields = Annotated[BackfillFields, Depends()]
+
+
 @router.get("/backfills/new")
-def ask_for_backfill(
-    request: Request,
-    pages: ThePages,
-    backend: TheBackend,
-    asset: Text = "",
-    start: Text = "",
-    end: Text = "",
-    keys: Keys = "",
-    down: Text = "",
-    concurrency: Text = str(CONCURRENCY),
-    why: Text = "",
-) -> Response:
+def ask_for_backfill(request: Request, pages: ThePages, reader: TheReader, asked: TheFields) -> Response:
     """Show the form, and what the backfill would run."""
-    values = (asset, start, end, keys, down, concurrency, why)
-    return _page(request, pages, backend.ledger.reader, Form(dict(zip(_FIELDS, values, strict=True))))
+    return _page(request, pages, reader, asked.form)
 
 
 @router.get("/backfills/new/preview")
-def preview_backfill(
-    request: Request,
-    pages: ThePages,
-    backend: TheBackend,
-    asset: Text = "",
-    start: Text = "",
-    end: Text = "",
-    keys: Keys = "",
-    down: Text = "",
-) -> Response:
+def preview_backfill(request: Request, pages: ThePages, backend: TheBackend, asked: TheFields) -> Response:
     """Show what the runs of the backfill would lead to besides themselves."""
     reader = backend.ledger.reader
-    form = Form({"asset": asset, "start": start, "end": end, "keys": keys, "down": down})
     return show_preview(
         request,
         pages,
-        lambda: if_backfilled(reader, plan(reader, read_wanted(reader, form)).waves(), backend.now()),
+        lambda: if_backfilled(reader, plan(reader, read_wanted(reader, asked.form)).waves(), backend.now()),
         "When they have completed",
         "No other flow waits for what they make.",
     )
