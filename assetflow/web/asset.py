@@ -229,7 +229,7 @@ def show_status(
     reader, now = backend.ledger.reader, backend.now()
     uri = find_uri(reader, asset)
     listed = reader.assets.get(uri=uri)
-    told = reader.freshness.status(uri, key or None, now)
+    told, is_part = reader.freshness.status(uri, key or None, now), wants_fragment(request)
     return pages.show(
         request,
         "asset_status.html",
@@ -238,8 +238,8 @@ def show_status(
         name=uri if listed is None else listed.name,
         key=key,
         told=told,
-        causes=told.causes[:CAUSES],
+        causes=told.causes[:CAUSES] if is_part else told.causes,
         readers=reader.freshness.readers(uri, now),
         # The page of the asset lists its events, which brought them.
-        versions=() if wants_fragment(request) else reader.freshness.versions(uri, key or None, limit=VERSIONS),
+        versions=() if is_part else reader.freshness.versions(uri, key or None, limit=VERSIONS),
     )

@@ -45,13 +45,27 @@ if TYPE_CHECKING:
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d) UTC")
 _CODE = re.compile(r"`([^`]+)`")
 _PLACES = {"event": "/events", "update": "/events", "decision": "/decisions", "run": "/runs"}
+# The pages that show what a command lists.
+_LISTED = {
+    "assets": ("/assets", "Assets"),
+    "backfill": ("/backfills", "Backfills"),
+    "consumers": ("/consumers", "Consumers"),
+    "decisions": ("/activity?show=decisions", "Activity"),
+    "events": ("/activity?show=updates", "Activity"),
+    "queue": ("/consumers?show=waiting", "Consumers"),
+    "runs": ("/runs", "Runs"),
+    "watchers": ("/assets?show=watcher", "Assets"),
+}
+_LIST = re.compile(r"assetflow ([a-z]+) ls\b")
+_REPLAY = re.compile(r"assetflow queue replay ([0-9a-f-]{36})")
 
 
 def told(text: str) -> Markup:
     """Return a sentence as HTML, with a `<time>` for each time in it, a link for each id, and its code as code."""
     found = str(escape(shown(text, keep="\n\t")))
     found = _TIME.sub(r'<time datetime="\1T\2Z" title="\g<0>" data-at>\g<0></time>', found)
-    return Markup(_CODE.sub(r"<code>\1</code>", ID_IN_TEXT.sub(_link, found)))
+    with_pages = _CODE.sub(lambda code: _code_or_page(Markup(code[1])), found)
+    return Markup(ID_IN_TEXT.sub(_link, with_pages))
 
 
 def _link(found: re.Match[str]) -> str:
@@ -272,7 +286,16 @@ def _code(message: str) -> Markup:
     if len(parts) % 2 == 0:
         # A backtick without its partner is a character of the text.
         parts[-2:] = [Markup("`").join(parts[-2:])]
-    return Markup().join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
+    return Markup().join(_code_or_page(part) if n % 2 else part for n, part in enumerate(parts))
+
+
+def _code_or_page(command: Markup) -> Markup:
+    """Return code as HTML, or a link to the page that does what the command does."""
+    if (named := _LIST.match(command)) and named[1] in _LISTED:
+        return Markup('<a href="{}">{}</a>').format(*_LISTED[named[1]])
+    if named := _REPLAY.fullmatch(command):
+        return Markup('<a href="{}">Try again</a>').format(url("/decisions", named[1]))
+    return Markup("<code>{}</code>").format(command)
 
 
 def _ago(moment: datetime, now: datetime) -> str:

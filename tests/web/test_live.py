@@ -224,7 +224,7 @@ def test_a_page_names_a_watcher_that_fails(site: Site, ledger: Ledger) -> None:
     assert page.links == ["/consumers?show=waiting", "/assets?show=watcher"]
     assert [row.split()[0] for row in site.page("/assets?show=watcher").rows[1:]] == [ORDERS.uri]
     ledger.writer.watchers.set_state(["other"], "failing", "not either", datetime.now(UTC))
-    assert "no such folder; 1 other watcher too, see assetflow watchers ls." in read(site.get("/troubles").text).text
+    assert "no such folder; 1 other watcher too, see Assets." in read(site.get("/troubles").text).text
     for name in ("landing", "other"):
         ledger.writer.watchers.switch(name, paused=True, now=datetime.now(UTC))
     assert "watcher" not in site.get("/troubles").text.replace("evaluator", "")

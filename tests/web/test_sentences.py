@@ -22,3 +22,11 @@ def test_times_and_ids_become_elements() -> None:
 def test_what_users_wrote_stays_text() -> None:
     assert told('<script>"x"</script> & \u202e') == "&lt;script&gt;&#34;x&#34;&lt;/script&gt; &amp; \\u202e"
     assert told(f"the asset s3://lake/{ID}") == f"the asset s3://lake/{ID}"
+
+
+def test_a_page_stands_for_the_command_that_lists_the_same() -> None:
+    assert told("`assetflow assets ls` lists the assets") == '<a href="/assets">Assets</a> lists the assets'
+    again = f'Replay it with <a href="/decisions/{ID}">Try again</a>.'
+    assert told(f"Replay it with `assetflow queue replay {ID}`.") == again
+    start = "start one with `assetflow evaluator start`"
+    assert told(start) == "start one with <code>assetflow evaluator start</code>"

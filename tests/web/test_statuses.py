@@ -56,8 +56,21 @@ def test_the_page_of_an_asset_says_what_has_changed(site: Site) -> None:
 def test_the_page_of_a_source_says_who_reads_it(site: Site) -> None:
     part = site.page("/asset/status", params={"asset": A.uri})
 
-    assert "No flow makes it" in part.text
+    assert "No flow makes this asset." in part.text
     assert [row.split()[0] for row in part.rows] == ["Read", "make-b/x", "Version", "second", "first"]
+
+
+def test_the_page_of_a_status_has_the_causes_that_the_asset_page_leaves_out(site: Site, ledger: Ledger) -> None:
+    sources = [Asset(f"s3://many/{number:02}") for number in range(12)]
+    deploy_maker(ledger, Eager(), [B], sources, "make-b/x")
+    for number, asset in enumerate((*sources, B, *sources)):
+        ledger.writer.events.record([update(asset, data_version=f"v{number}")], NOON)
+
+    params = {"asset": B.uri}
+    part = site.get("/asset/status", params=params, headers={"hx-request": "true"}).text
+    assert part.count("not read yet") == 10
+    assert "2 more causes" in part
+    assert site.get("/asset/status", params=params).text.count("not read yet") == 12
 
 
 def test_an_asset_that_nobody_compares_has_no_status(site: Site, ledger: Ledger) -> None:
