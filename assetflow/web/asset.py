@@ -20,7 +20,7 @@ from assetflow.ledger.records import EventFilter
 from assetflow.operations.lookup import find_uri, hide, near_assets, unhide
 from assetflow.operations.needs import late_soon
 from assetflow.operations.runs_by_hand import Parameter
-from assetflow.web.forms import Form, TheForm, in_words
+from assetflow.web.forms import SOMEBODY, Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, address, url, wants_fragment
 from assetflow.web.plots import check_plots, metrics_words, plots_of, schema_changes
 
@@ -195,7 +195,7 @@ def leave_hiding(asset: Text = "") -> Response:
 @router.post("/asset/hide")
 def hide_asset(request: Request, pages: ThePages, backend: TheBackend, form: TheForm) -> Response:
     """Hide an asset, and show its page."""
-    return _change(request, pages, backend, form, lambda asset: hide(backend, asset, by="the Assets view"))
+    return _change(request, pages, backend, form, lambda asset: hide(backend, asset, by=SOMEBODY))
 
 
 @router.post("/asset/unhide")

@@ -17,7 +17,7 @@ from assetflow.operations.recording import update_asset
 from assetflow.operations.runs_by_hand import Parameter, RunWanted, maker_of, parameters_of, read_typed, start_run
 from assetflow.operations.what_if import Preview, if_run, if_updated
 from assetflow.web.asset import Dialogs, asset_page, find
-from assetflow.web.forms import Form, TheForm, in_words
+from assetflow.web.forms import SOMEBODY, Form, TheForm, in_words
 from assetflow.web.pages import ThePages, url
 from assetflow.web.previews import show_preview
 
@@ -40,9 +40,7 @@ def create_event(request: Request, pages: ThePages, backend: TheBackend, form: T
     try:
         extra = _object(form.text("extra"), "extra")
         key = form.text("partition_key") or None
-        event = update_asset(
-            backend, found.listed, event_id=form.key(), extra=extra, partition_key=key, by="the Assets view"
-        )
+        event = update_asset(backend, found.listed, event_id=form.key(), extra=extra, partition_key=key, by=SOMEBODY)
     except AssetflowError as error:
         dialogs = Dialogs(event_form=form.refused(**_field_errors(error)))
         return asset_page(request, pages, backend, found, status=422, dialogs=dialogs)

@@ -23,7 +23,7 @@ from assetflow.operations import backfill
 from assetflow.operations.backfill import CONCURRENCY, BackfillWanted, asset_to_backfill, find_backfill, plan
 from assetflow.operations.lookup import find_uri, near_assets
 from assetflow.operations.what_if import if_backfilled
-from assetflow.web.forms import Form, TheForm, in_words
+from assetflow.web.forms import SOMEBODY, Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url
 from assetflow.web.previews import show_preview
 
@@ -104,7 +104,7 @@ def begin_backfill(request: Request, pages: ThePages, backend: TheBackend, form:
     reader = backend.ledger.reader
     try:
         wanted, concurrency = read_wanted(reader, form), read_concurrency(form)
-        told = {"by": "the Backfills page", "why": form.text("why").strip()}
+        told = {"by": SOMEBODY, "why": form.text("why").strip()}
         made = backfill.begin(backend, wanted, plan(reader, wanted), concurrency=concurrency, **told)
     except AssetflowError as error:
         return _page(request, pages, reader, form.refused(**field_errors(error)), status=422)

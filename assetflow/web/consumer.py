@@ -23,7 +23,7 @@ from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.lookup import Selection, consumer_at, switch
 from assetflow.operations.runs_by_hand import RunWanted, start_run
 from assetflow.operations.what_if import if_resumed, if_run
-from assetflow.web.forms import Form, TheForm, in_words
+from assetflow.web.forms import SOMEBODY, Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url, wants_fragment
 from assetflow.web.prefect_runs import look_again, states_address
 from assetflow.web.previews import show_preview
@@ -283,7 +283,7 @@ def remove_queued(
     event = UUID(form.text("event")) if form.text("event") else None
     which = Selection(record, event_id=event)
     try:
-        count = decisions.remove_queued(backend, which, target_key=key or None, by="the Assets view", why=why)
+        count = decisions.remove_queued(backend, which, target_key=key or None, by=SOMEBODY, why=why)
     except (InvalidCall, UnknownEvent) as error:
         refused = form.refused(why=in_words(error))
         return _page(request, pages, backend, record, key=key, remove=event, status=422, remove_form=refused)

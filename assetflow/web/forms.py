@@ -15,6 +15,8 @@ from assetflow.errors import AssetflowError, InvalidCall
 
 FIELDS = 100
 TOKEN = "csrf_token"
+# Who acts on the pages: nobody logs in by name.
+SOMEBODY = "somebody on the pages"
 # A form has another one each time it is shown.
 ONCE = "once"
 _NAMESPACE = UUID("3f0c8a52-6a0e-5d7b-9b57-52c1f1b0a4d6")

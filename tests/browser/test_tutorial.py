@@ -108,7 +108,7 @@ def test_events_on_both_assets_start_the_consumer_and_its_run_says_why(page: Pag
     entry.get_by_role("link", name="why").click()
 
     expect(page.get_by_text(f"{name} runs because its condition held at ")).to_be_visible()
-    rows = page.get_by_role("row").filter(has_text="the Assets view")
+    rows = page.get_by_role("row").filter(has_text="somebody on the pages")
     expect(rows).to_have_count(2)
     expect(rows.filter(has_text="last one needed")).to_contain_text(customers)
 

@@ -42,7 +42,7 @@ def test_a_flow_that_failed_says_so_in_every_list_and_is_tried_again(site: Site,
     assert call("consumers", "ls", "--json").json[0]["words"] == "failed on this data"
     told = call("explain", "core").out
     assert "Failed on this data" in told
-    assert "Its last run tried what was there up to update 1" in told
+    assert "Its last run tried the inputs as of update 1" in told
 
     done = site.submit(f"{CORE_FLOW}/retry", CORE_FLOW, f"{CORE_FLOW}/retry")
     assert "1 run was asked for." in site.page(done.headers["location"]).text

@@ -61,7 +61,7 @@ def test_a_run_says_why_what_it_consumed_and_what_it_produced(site: Site, ledger
 def test_a_run_that_nobody_decided_shows_what_it_produced(site: Site, ledger: Ledger) -> None:
     ran(ledger)
     page = site.page(f"/runs/{SOURCE}")
-    assert "No decision started it" in page.text
+    assert "No decision of assetflow started the run" in page.text
     assert [given["href"] for given in page.named("a") if given.get("aria-current") == "page"] == ["/runs"]
     assert "Runs / report/nightly / Run calm-fox" in page.text
     assert any(row.startswith("orders") for row in page.rows)

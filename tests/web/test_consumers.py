@@ -177,7 +177,7 @@ def test_a_consumer_shows_its_next_instants_and_the_deadlines_that_it_missed(sit
 
     missed = site.page(REPORT)
     assert "Missed deadlines" in missed.text
-    assert any(row.endswith("customers 1 told") for row in missed.rows)
+    assert any(row.endswith("customers 1 reported") for row in missed.rows)
 
 
 def test_a_note_on_the_deployment_is_shown(site: Site, ledger: Ledger) -> None:
@@ -277,7 +277,7 @@ def test_run_now_starts_a_run_that_consumes_nothing(make_site: MakeSite, ledger:
     consumer = deploy(ledger, "daily/rollup", ROLLED_UP)
     told = Told()
     site, place = make_site(prefect=prefect(told)), "/consumers/daily/rollup"
-    assert "It consumes nothing" in site.page(place).text
+    assert "The run consumes nothing" in site.page(place).text
     refused = site.submit(f"{place}/run", place, f"{place}/run", partition_key="x" * 300)
     assert refused.status_code == 422
     done = site.submit(f"{place}/run", place, f"{place}/run", partition_key="2026-01-01")
@@ -325,7 +325,7 @@ def test_prefect_that_does_not_answer_is_told_at_the_form(make_site: MakeSite, l
 def test_the_page_says_that_a_switch_is_on_its_way(site: Site, ledger: Ledger) -> None:
     consumer = deploy(ledger, "report/nightly", ORDERS)
     asked = site.page(f"{REPORT}?asked=pause")
-    assert "Prefect was asked to pause it." in asked.text
+    assert "Prefect was asked to pause report/nightly." in asked.text
     assert "Pausing" in asked.text
     assert f"{REPORT}/switch" not in asked.hidden
     ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)

@@ -99,9 +99,9 @@ def test_a_run_that_no_decision_started_says_what_is_known_of_it(make_site: Make
     bad_day(ledger)
     site = make_site(now=lambda: NOON + timedelta(hours=1))
     for flow, words in (
-        ("orders-producer/shop", "it was started by hand. Nothing has made it good."),
-        ("nightly/shop", "its timetable did. Nothing has made it good."),
-        ("loader/shop", "it was started by hand. Something has made it good since."),
+        ("orders-producer/shop", "The run was started by hand. Nothing has made it good."),
+        ("nightly/shop", "The timetable of its deployment started the run. Nothing has made it good."),
+        ("loader/shop", "The run was started by hand. Something has made it good since."),
     ):
         (last, *_) = ledger.reader.ended_runs.find(failed=True, flow=flow)
         page = site.page(f"/runs/{last.flow_run_id}").text

@@ -116,9 +116,7 @@ def test_the_map_of_partitions_has_what_is_stale(site: Site, ledger: Ledger) -> 
     assert "Stale: 2025-12-02." in page.text
     assert "fresh 2 stale 1" in " ".join(page.text.split())
     cells = [given for _, given in page.tags if "cell-stale" in given.get("class", "").split() and "title" in given]
-    assert [each["title"] for each in cells] == [
-        "2025-12-02: updated, and something that it was made from has changed since"
-    ]
+    assert [each["title"] for each in cells] == ["2025-12-02: updated, and an input has changed since"]
 
 
 def test_the_activity_says_what_an_eager_flow_runs_for(site: Site, ledger: Ledger) -> None:
@@ -161,7 +159,7 @@ def test_an_assets_page_leads_to_the_source_that_its_data_time_follows_from(
     (path,) = [given for given in page.named("ol") if given.get("class") == "path"]
     assert path["aria-label"] == "What the data time follows from"
     assert f"Data time 49 min ago {CORE.uri} 49 min ago {LEFT.uri} source, 49 min ago" in page.text
-    assert "Deadline 2026-01-01 22:00:00 UTC It will be late then if nothing changes." in page.text
+    assert "Deadline 2026-01-01 22:00:00 UTC The asset will be late then if nothing changes." in page.text
 
 
 def test_a_consumers_page_says_what_its_last_run_tried(site: Site, ledger: Ledger) -> None:
@@ -170,7 +168,7 @@ def test_a_consumers_page_says_what_its_last_run_tried(site: Site, ledger: Ledge
     (made,) = place.update(RAW)
     assert "Its last run tried" not in site.page("/consumers/core/shop").text
     place.end(made, "failed")
-    told = "Its last run tried what was there up to update 1, with the code v7, until 2026-01-01"
+    told = "Its last run tried the inputs as of update 1, with the code v7, until 2026-01-01"
     text = site.page("/consumers/core/shop").text
     assert told in text
     assert ", and failed." in text
@@ -182,4 +180,4 @@ def test_a_key_of_a_consumer_says_what_its_last_run_tried(site: Site, ledger: Le
     (made,) = place.update(RAW, "2026-01-01")
     place.end(made, "failed")
     (row,) = [row for row in site.page("/consumers/core/shop").rows if row.startswith("2026-01-01 Failed on this data")]
-    assert "Its last run tried what was there up to update 1" in row
+    assert "Its last run tried the inputs as of update 1" in row

@@ -237,7 +237,7 @@ class _Words:
         versions = sorted({version for version in record.tried.code_versions.values() if version is not None})
         code = f", with the code {some(versions, 2)}" if versions else ""
         failed = f", and failed{_times(record.failures)}" if record.failures else ""
-        return f"what was there up to update {record.tried.sequence}{code}, until {at(record.ended.at)}{failed}"
+        return f"the inputs as of update {record.tried.sequence}{code}, until {at(record.ended.at)}{failed}"
 
     def _due(self, node: FlowNode) -> datetime | None:
         """Return when the first of the policies is due that may pull a Lazy consumer; `None` if nothing is due."""
