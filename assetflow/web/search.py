@@ -68,6 +68,8 @@ def _hits(reader: Reader, wanted: str) -> Iterator[Hit]:
     yield from _with_words(reader, wanted.split(" "))
     assets, total = reader.assets.page(AssetFilter(search=wanted, hidden=False), (("name", False),), limit=MOST)
     yield from map(_asset, assets)
+    for each in [each for each in assets if total == 1 or each.name == wanted]:
+        yield Hit("page", f"what if {each.name} is updated", url("/asset/events", asset=each.record.uri))
     if total > MOST:
         yield Hit("page", f"all {total:,} assets", url("/assets", search=wanted), "that are called so")
     consumers, _ = reader.consumers.listed(ConsumerFilter(search=wanted), limit=MOST)

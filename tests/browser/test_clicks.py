@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Browser, expect
 
+from assetflow.api.requests import Backend
+from assetflow.api.security import Access, Keys
 from assetflow.core.explain import NotStarted
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.web import consumer
+from assetflow.web import consumer, consumers, create_site
 from assetflow.web.prefect_runs import LateRun, LateRuns
+from tests.api.serving import serving
 from tests.browser.clicks import Clicks
 from tests.browser.shown import Shown, violations
 from tests.browser.site import START, update
@@ -59,6 +64,17 @@ def test_what_if_is_two_clicks_from_the_start_and_one_on_the_asset(shown: Shown)
     expect(clicks.page.get_by_role("dialog")).to_contain_text(re.compile("starts|waits", re.IGNORECASE))
     assert violations(clicks.page) == []
     assert clicks.count == 2
+
+
+def test_what_if_is_one_click_from_the_search(shown: Shown) -> None:
+    update(shown.ledger, ORDERS, timedelta())
+    page = shown.drawn("/")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("orders")
+    clicks = Clicks(page)
+    clicks.on("what if orders is updated")
+    expect(page.get_by_role("dialog")).to_contain_text(re.compile("starts|waits", re.IGNORECASE))
+    assert clicks.count == 1
 
 
 def test_flows_three_levels_down_are_two_clicks(shown: Shown) -> None:
@@ -124,13 +140,53 @@ def test_a_queued_event_is_removed_in_three_clicks_and_a_reason(shown: Shown) ->
     assert clicks.count == 3
 
 
-def test_a_consumer_is_paused_and_resumed_in_three_clicks(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    deploy(shown.ledger, "handy/one", ORDERS & Asset("s3://lake/never", name="never"))
+def switch_of(shown: Shown) -> Callable[..., Awaitable[None]]:
+    """A switch that reaches the ledger at once, without Prefect."""
 
     async def switch(_: object, record: ConsumerRecord, *, paused: bool) -> None:
         shown.ledger.writer.consumers.switch(record.consumer.id, paused=paused, now=datetime.now(UTC))
 
-    monkeypatch.setattr(consumer, "switch", switch)
+    return switch
+
+
+def test_ten_consumers_with_nothing_in_common_are_paused_in_twelve_clicks(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ("abacus", "acorn", "agate", "alder", "amber", "apple", "arrow", "ash", "aspen", "atlas")
+    for word in words:
+        deploy(shown.ledger, f"{word}/shop", Asset("s3://lake/never", name="never"))
+    monkeypatch.setattr(consumers, "switch", switch_of(shown))
+    clicks = Clicks(shown.drawn("/consumers"))
+    for word in words:
+        clicks.on(f"Select {word}/shop", "checkbox")
+    clicks.on("Pause", "button")
+    dialog = clicks.page.get_by_role("dialog")
+    expect(dialog).to_contain_text("atlas/shop")
+    dialog.get_by_role("button", name="Pause", exact=True).click()
+    clicks.count += 1
+    expect(clicks.page.locator("main")).to_contain_text("Prefect was asked to switch 10 consumers.")
+    assert clicks.count == 12
+    paused = [each.consumer.name for each in shown.ledger.reader.consumers.all() if each.consumer.paused]
+    assert {f"{word}/shop" for word in words} <= set(paused)
+
+
+def test_the_first_command_is_copied_in_one_click(browser: Browser, tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db", now=START) as ledger:
+        deploy(ledger, "report/nightly", ORDERS)
+        with serving(create_site(Backend(ledger), Access(Keys("")))) as url:
+            shown = Shown(browser, url, ledger)
+            page = shown.drawn("/", permissions=["clipboard-read", "clipboard-write"])
+            Clicks(page).on("Copy", "button")
+            expect(page.get_by_role("button", name="Copied")).to_be_visible()
+            assert page.evaluate("navigator.clipboard.readText()") == page.locator("#first-run").text_content()
+            page.context.close()
+            assert not shown.complaints
+
+
+def test_a_consumer_is_paused_and_resumed_in_three_clicks(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    deploy(shown.ledger, "handy/one", ORDERS & Asset("s3://lake/never", name="never"))
+
+    monkeypatch.setattr(consumer, "switch", switch_of(shown))
     clicks = Clicks(shown.drawn("/consumers?search=handy"))
     clicks.on("handy/one")
     clicks.on("Pause", "button")

@@ -82,6 +82,14 @@ def test_actions_and_the_short_ids_of_run_names_are_found(site: Site, ledger: Le
     assert f"/runs/{run}" in site.page(f"/search?q={str(decision.id)[:6]}").links
 
 
+def test_what_an_update_would_lead_to_is_found_beside_the_asset(site: Site, ledger: Ledger) -> None:
+    update(ledger, ORDERS, 1)
+    update(ledger, CUSTOMERS, 2)
+    preview = "/asset/events?asset=s3%3A%2F%2Flake%2Forders"
+    assert preview in site.page("/search?q=orders").links
+    assert preview not in site.page("/search?q=lake").links, "which of the two is not known"
+
+
 def test_without_a_text_it_shows_what_was_updated_last_and_many_lead_to_all(site: Site, ledger: Ledger) -> None:
     for number in range(10):
         update(ledger, Asset(f"s3://lake/t{number}"), number)
