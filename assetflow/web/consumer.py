@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Annotated, TypedDict
 from uuid import UUID
@@ -22,11 +23,11 @@ from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.lookup import Selection, consumer_at, switch
 from assetflow.operations.runs_by_hand import RunWanted, start_run
-from assetflow.operations.what_if import if_resumed, if_run
+from assetflow.operations.what_if import Preview, if_resumed, if_run
 from assetflow.web.forms import SOMEBODY, Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, url, wants_fragment
 from assetflow.web.prefect_runs import look_again, states_address
-from assetflow.web.previews import show_preview
+from assetflow.web.previews import MOST, show_preview
 
 QUEUED = 50
 DECISIONS = 15
@@ -54,6 +55,13 @@ def explained(backend: Backend, record: ConsumerRecord, key: str) -> dict[str, o
         "queued": explained.queued if part is None else part.queued,
         "failing": explained.failing if part is None else part.failing,
     }
+
+
+def resumed(backend: Backend, record: ConsumerRecord) -> Preview | None:
+    """Return what a resume would lead to; `None` for a consumer that is not paused, and where a resume is refused."""
+    with suppress(AssetflowError):
+        return if_resumed(backend.ledger.reader, record, backend.now()) if record.consumer.paused else None
+    return None
 
 
 def earlier(reader: Reader, record: ConsumerRecord, key: str, at: str) -> dict[str, object]:
@@ -209,20 +217,6 @@ async def retry_consumer(
     return RedirectResponse(place(record, key=key, retried=str(len(done.decisions))), 303)
 
 
-@router.get("/consumers/{flow}/{deployment}/switch/preview")
-def preview_resume(request: Request, pages: ThePages, backend: TheBackend, record: TheConsumer) -> Response:
-    """Show what a resume would lead to; nothing if the consumer is not paused."""
-    if not record.consumer.paused:
-        return Response(media_type="text/html")
-    return show_preview(
-        request,
-        pages,
-        lambda: if_resumed(backend.ledger.reader, record, backend.now()),
-        "If you resume it now",
-        "Nothing is queued: no run would start.",
-    )
-
-
 @router.get("/consumers/{flow}/{deployment}/run/preview")
 def preview_run(
     request: Request,
@@ -324,6 +318,8 @@ def _page(
         open=form,
         run_form=run_form or Form(),
         remove_form=remove_form or Form(),
+        if_resumed=resumed(backend, record),
+        most=MOST,
         **explained(backend, record, key),
         **earlier(backend.ledger.reader, record, key, at),
         **decided(backend.ledger.reader, record, key, before),
