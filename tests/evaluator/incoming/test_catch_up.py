@@ -11,12 +11,14 @@ from uuid import uuid4
 
 import pytest
 
+from assetflow.core.values.announcements import Materialized
 from assetflow.core.values.events import Recording
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.health import Health, logger
 from assetflow.evaluator.incoming import catch_up
 from assetflow.evaluator.incoming.catch_up import UPDATES, CatchUp, LateEvents, Sweeps, logged_progress
 from assetflow.evaluator.incoming.inbox import Inbox
+from assetflow.prefect_io.own_events import materialized
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
@@ -44,6 +46,12 @@ class Reading:
             self.logs.artifacts.append({"id": str(uuid4()), "created": at, **recording_to_artifact(of)})
         if events:
             self.logs.events += [{**event, "occurred": at, "received": at} for event in recording_to_prefect_events(of)]
+
+    def copied(self, of: Recording, minutes: float) -> None:
+        """Add Prefect's own events that an evaluator posted for a recording."""
+        at = (START + timedelta(minutes=minutes)).isoformat()
+        copies = [copy for event in of.events for copy in materialized(Materialized(1, event))]
+        self.logs.events += [{**copy, "occurred": at, "received": at} for copy in copies]
 
     def posted(self, uri: str, minutes: float) -> dict[str, Any]:
         event = {
@@ -86,6 +94,21 @@ async def test_updates_from_before_the_ledger_are_not_recorded(reading: Reading)
     reading.posted("older", -2)
     await reading.catch_up.full_sweep()
     assert reading.ledger.uris == []
+
+
+async def test_rule_2_10_a_ledger_rebuilt_from_the_logs_counts_an_update_and_its_copy_once(reading: Reading) -> None:
+    kept, told, gone = recording("s3://b/kept"), recording("s3://b/told"), recording("s3://b/gone")
+    for made, minutes in ((kept, -50), (told, -40), (gone, -30)):
+        reading.copied(made, minutes - 1)
+        reading.copied(made, minutes + 1)
+    reading.left(kept, -50, events=False)
+    reading.left(told, -40, artifact=False)
+    reading.posted("s3://b/posted", -20)
+    rebuilt = reading.new_catch_up(floor=START - timedelta(hours=1))
+    await rebuilt.start()
+    await rebuilt.full_sweep()
+    assert reading.ledger.uris == ["s3://b/kept", "s3://b/told", "s3://b/posted"]
+    assert reading.ledger.reader.events.refused() == []
 
 
 async def test_the_next_evaluator_continues_where_this_one_stopped(reading: Reading) -> None:
