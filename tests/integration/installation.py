@@ -141,12 +141,12 @@ class Installation:
         wanted = {"flow_run_id": {"any_": [run]}, "type": {"any_": ["markdown"]}}
         return self.post("/artifacts/filter", {"artifacts": wanted})
 
-    def settle(self) -> None:
+    def settle(self, *arguments: str, seconds: float = SECONDS) -> None:
         """Work off what is left, with an evaluator that ends when nothing waits."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             self._process.wait(20)
-        assert self.start("--once", ready=False).wait(SECONDS) == 0, self.log
+        assert self.start("--once", *arguments, ready=False).wait(seconds) == 0, self.log
 
     def post(self, path: str, body: Any) -> Any:
         answer = self.http.post(path, json=body).raise_for_status()

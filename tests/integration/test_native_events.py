@@ -64,8 +64,15 @@ def automate(here: Installation, asset: Asset) -> str:
     return deployment
 
 
+def recorded(installation: Installation, *assets: Asset) -> list[list[AssetEvent]]:
+    """The updates of each asset in the ledger of an installation."""
+    with installation.reader() as ledger:
+        return [list(ledger.events.find(EventFilter(uri=asset.uri))) for asset in assets]
+
+
 @pytest.mark.rule("2.10")
-def test_each_update_counts_once_in_both_directions(here: Installation) -> None:
+def test_each_update_counts_once_in_both_directions(here: Installation, tmp_path: Path) -> None:
+    began = datetime.now(UTC)
     assets = [Asset(f"s3://native/{name}-{here.mark}") for name in ("ours", "theirs", "posted")]
     ours, theirs, posted = assets
     consumers = [here.deploy(asset.uri.rpartition("/")[2], asset) for asset in assets]
@@ -83,7 +90,15 @@ def test_each_update_counts_once_in_both_directions(here: Installation) -> None:
     assert "assetflow.recording" not in told_by_prefect["resource"]
     here.settle()
     assert [len(here.runs(each)) for each in (*consumers, *triggered)] == [1] * 6
-    with here.reader() as ledger:
-        events = [ledger.events.find(EventFilter(uri=asset.uri)) for asset in assets]
+    events = recorded(here, *assets)
     assert [len(found) for found in events] == [1, 1, 1]
     assert events[1][0].origin.by == "dbt"
+
+    # Another installation on this server takes it over, and reads what this one posted.
+    other = Installation(here.server, tmp_path)
+    other.settle("--since", began.isoformat(), seconds=120)
+    assert [[each.id for each in found] for found in recorded(other, *assets)] == [
+        [each.id for each in found] for found in events
+    ]
+    assert [len(here.runs(each)) for each in (*consumers, *triggered)] == [1] * 6
+    other.close()
