@@ -155,7 +155,8 @@ def values(column: str, allowed: Collection[object], *, severity: Severity = "er
 
         return ~col(column).isin(found)
 
-    return _rows_keep(f"values({column})", f"{column} is one of {', '.join(map(repr, found))}", severity, is_other)
+    wanted = f"{column} is one of {', '.join(map(repr, found))}"
+    return _rows_keep(f"values({column})", wanted, severity, is_other, lambda files: files.has_only(column, found))
 
 
 def bounds(column: str, at_least: Any = None, at_most: Any = None, *, severity: Severity = "error") -> Check:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -73,16 +73,18 @@ def parquet_rows(spark: SparkSession, folder: Path) -> int:
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What the footers of Parquet files say about their rows, without a look at the rows.
+    """What the footers and dictionaries of Parquet files say about their rows, without a look at the rows.
 
     Parameters:
         rows: the number of rows.
         columns: of each column, what its chunks say: the number of rows and nulls, the least and the greatest value. A
             column about which a chunk says nothing is missing.
+        footers: the footer of each file.
     """
 
     rows: int
     columns: Mapping[str, Sequence[tuple[int, int, Any, Any]]]
+    footers: Mapping[Path, Any]
 
     def has_no_nulls(self, columns: Iterable[str]) -> bool:
         """Return True if the footers show that there is no null in these columns."""
@@ -101,6 +103,14 @@ class FileFacts:
             # The least and the greatest value are None, or of another type.
             return False
 
+    def has_only(self, column: str, allowed: Collection[object]) -> bool:
+        """Return True if the dictionaries of a column of texts show that it has no other values than these."""
+        # A number among the values makes Spark compare numbers.
+        if not self.rows or not all(isinstance(each, str) for each in allowed):
+            return False
+        found = (_dictionary_of(file, footer, column) for file, footer in self.footers.items())
+        return all(each is not None and each <= set(allowed) for each in found)
+
     @staticmethod
     def of(folder: Path) -> FileFacts | None:
         """Return what the files in a directory say, `None` if they cannot be read here."""
@@ -108,13 +118,13 @@ class FileFacts:
 
         footer = cast("Callable[[Path], Any]", parquet.read_metadata)  # pyright: ignore[reportUnknownMemberType]
         try:
-            footers = [footer(file) for file in data_files(folder)]
+            footers = {file: footer(file) for file in data_files(folder)}
         except OSError:
             # Footers can be encrypted.
             return None
         columns: dict[str, list[tuple[int, int, Any, Any]]] = {}
         silent: set[str] = set()
-        for found in footers:
+        for found in footers.values():
             for at in range(found.num_columns):
                 columns.setdefault(found.schema.column(at).path, [])
             for group in map(found.row_group, range(found.num_row_groups)):
@@ -126,7 +136,31 @@ class FileFacts:
                         low, high = (said.min, said.max) if said.has_min_max else (None, None)
                         columns[chunk.path_in_schema].append((group.num_rows, said.null_count, low, high))
         told = {name: chunks for name, chunks in columns.items() if name not in silent}
-        return FileFacts(sum(found.num_rows for found in footers), told)
+        return FileFacts(sum(found.num_rows for found in footers.values()), told, footers)
+
+
+def _dictionary_of(file: Path, footer: Any, column: str) -> set[object] | None:
+    """Return the texts in the dictionaries of a column in a Parquet file; `None` if a part of it has no dictionary."""
+    import pyarrow.parquet as parquet  # pyright: ignore[reportMissingTypeStubs]
+
+    groups = range(footer.num_row_groups)
+    columns = {footer.schema.column(at).path: at for at in range(footer.num_columns)}
+    encodings = [footer.row_group(group).column(columns[column]).encodings for group in groups if column in columns]
+    if column not in columns or not all("PLAIN_DICTIONARY" in each and "PLAIN" not in each for each in encodings):
+        return None
+    texts: set[object] = set()
+    try:
+        source: Any = parquet.ParquetFile(file, metadata=footer, read_dictionary=[column])
+        for group in groups:
+            # With the first row, the whole dictionary is read.
+            first: Any = next(source.iter_batches(1, [group], [column])).column(0)
+            if not hasattr(first, "dictionary"):
+                return None
+            texts |= set(first.dictionary.to_pylist())
+    except OSError:
+        # Columns can be encrypted.
+        return None
+    return texts
 
 
 def data_files(folder: Path, *, checksums: bool = False) -> Iterator[Path]:

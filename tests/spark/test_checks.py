@@ -17,6 +17,7 @@ from assetflow.authoring.recording import TaskRecording
 from assetflow.checks import Check, at_least, bounds, check, no_nulls, pandera_schema, schema, unique, values
 from assetflow.core.values.assets import Asset
 from assetflow.errors import CheckFailed, PublishFailed
+from assetflow.spark.data_files import FileFacts
 from assetflow.spark.publish import publish, publish_together, staged
 from assetflow.spark.reading import read
 from assetflow.spark.writes import Write, asset_path
@@ -97,6 +98,19 @@ def test_a_warning_lets_the_data_through_and_says_which_rows_broke_the_rule(spar
     assert read(orders, spark).count() == 2
 
 
+def test_the_dictionaries_of_a_column_of_texts_answer_for_its_values(spark: Any, tmp_path: Path) -> None:
+    columns = "id", "IF(id % 3 = 0, NULL, 'open') AS state", "IF(id < 9, 'a', 'b') AS half", "CONCAT('no ', id) AS note"
+    spark.range(0, 50_000, 1, 2).selectExpr(*columns).write.parquet(f"file:{tmp_path}/data")
+    facts = FileFacts.of(tmp_path / "data")
+    assert facts is not None
+    known: dict[str, set[str]] = {"state": {"open", "paid"}, "half": {"a", "b"}}
+    assert [values(*each).told(facts) for each in known.items()] == [0, 0]
+    others: list[tuple[str, set[Any]]] = [("half", {"a"}), ("state", {"open", 1}), ("id", {1}), ("no_such", {"a"})]
+    # A column with as many values as rows has no dictionary.
+    others.append(("note", {f"no {number}" for number in range(50_000)}))
+    assert [values(*each).told(facts) for each in others] == [None] * 5
+
+
 @pytest.mark.rule("12.5")
 def test_a_sample_is_redacted(spark: Any, orders: Asset) -> None:
     with checked(orders, bounds("id", 2, severity="warn")) as recording:
@@ -145,6 +159,7 @@ OWN: dict[str, tuple[Check, str]] = {
     "rows": (check(the_rows), 'the_rows: found 1, wanted the rows, such as {"id": 2'),
     "texts": (check(the_faults), "the_faults: found 2, wanted the faults, the sum is wrong; the day is missing"),
     "another result": (check(nothing), "nothing returned None, not True, False"),
+    "a check that raises": (check(an_error), "an_error: wanted an error, the check failed: ZeroDivisionError"),
     "a warning that raises": (check(severity="warn")(an_error), "the check failed: ZeroDivisionError: no rows"),
     "a column that is missing": (no_nulls("no_such", severity="warn"), "no_such"),
     "a value of another type": (values("amount", {"a"}, severity="warn"), "the check failed: "),
@@ -239,6 +254,18 @@ def test_rule_12_2_a_task_that_hides_the_failure_makes_no_update(spark: Any, ord
 def bucket(tmp_path: Path) -> Asset:
     """An asset in another of Hadoop's file systems, where Spark writes directly, as in an object store."""
     return Asset(f"viewfs://here/all{tmp_path}/bucket/orders")
+
+
+def test_rule_12_4_elsewhere_checks_that_only_warn_are_made_after_the_write(spark: Any, bucket: Asset) -> None:
+    with checked(bucket, values("state", {"open"}, severity="warn")) as recording:
+        publish(orders_of(spark, *GOOD), bucket)
+        assert results_of(recording) == {"values(state)": (False, 1)}
+    with checked(bucket, check(severity="warn")(an_error)) as recording:
+        with pytest.raises(CheckFailed, match="the new data is written, and no update is recorded"):
+            publish(orders_of(spark, GOOD[0]), bucket)
+        with pytest.raises(CheckFailed, match="published nothing that its checks have passed"):
+            recording.complete()
+    assert spark.read.parquet(bucket.uri).count() == 1
 
 
 @pytest.mark.parametrize("form", ["parquet", "orc", "csv"])
