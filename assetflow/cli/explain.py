@@ -15,8 +15,8 @@ from assetflow.cli.values import AsJson, DecisionName, EventName, Wide, ZeroOrMo
 from assetflow.core.explain import ConsumerExplanation, DecisionExplanation, PartitionExplanation
 from assetflow.core.explain.trace import TraceLine, drawn, line_words
 from assetflow.core.graph.lineage import Way, loops_through
-from assetflow.core.values.words import ago, at, count
-from assetflow.errors import InvalidCall
+from assetflow.core.values.words import IdStart, ago, at, count
+from assetflow.errors import InvalidCall, UnknownConsumer, UnknownEvent
 from assetflow.ledger.read.explanations import (
     asset_explanation,
     consumer_explanation,
@@ -28,7 +28,7 @@ from assetflow.ledger.read.explanations import (
 )
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.graph import Graph, Placed, Wanted, graph_of, trace_of
-from assetflow.operations.lookup import find_consumer, find_decision, find_event, find_node, find_uri
+from assetflow.operations.lookup import find_consumer, find_decision, find_event, find_node, find_run, find_uri
 
 
 def explain(
@@ -47,7 +47,7 @@ def explain(
     Parameters
     ----------
     consumer
-        flow/deployment, its id, or a flow with one consumer.
+        flow/deployment, its id, or a flow with one consumer. The id of a flow run stands for --run.
     key
         A pending partition of the consumer, or a partition of the asset.
     at
@@ -78,14 +78,30 @@ def explain(
         elif run is not None:
             explanation = _with_run_now(_of_run(reader, run))
         else:
-            explanation = _of_consumer(reader, consumer or "", key, moment)
+            explanation = _of_name(reader, consumer or "", key, moment)
     show_explanation(explanation, json=json)
 
 
 def _of_run(reader: Reader, run: DecisionName) -> DecisionExplanation:
     if isinstance(run, UUID):
         return run_explanation(reader, run)
-    return decision_explanation(reader, find_decision(reader, run))
+    try:
+        return decision_explanation(reader, find_decision(reader, run))
+    except UnknownEvent:
+        if isinstance(run, IdStart) and reader.ended_runs.beginning(run, 1):
+            return run_explanation(reader, find_run(reader, run))
+        raise
+
+
+def _of_name(reader: Reader, name: str, key: str | None, moment: datetime | None) -> Explanation:
+    """Explain a consumer, or the run whose id the user gives in its place."""
+    try:
+        return _of_consumer(reader, name, key, moment)
+    except UnknownConsumer:
+        run = IdStart.of(name) if key is None and moment is None else None
+        if run is None or not reader.ended_runs.beginning(run, 1):
+            raise
+    return _with_run_now(_of_run(reader, run))
 
 
 def _of_consumer(

@@ -6,6 +6,8 @@ import json as json_format
 import shlex
 import signal
 import sys
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import nullcontext
 from pathlib import Path
 from types import FrameType
@@ -16,8 +18,9 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.text import Text
 
+from assetflow.cli.output import text
 from assetflow.cli.values import Port
-from assetflow.core.values.words import shown
+from assetflow.core.values.words import shown, some
 from assetflow.errors import StackFailed
 from assetflow.ledger.read.reader import Reader
 from assetflow.stack.calls import PrefectCalls
@@ -56,7 +59,7 @@ def dev(
     stop_on_signals()
     try:
         with Stack(environment, lambda line: console.print(Text(shown(line)))) as stack:
-            console.print(_instructions(environment, _example(environment)))
+            console.print(_instructions(environment, *_deployed(environment)))
             stack.watch(reload=reload)
     except KeyboardInterrupt:
         return
@@ -74,28 +77,32 @@ def stop_on_signals() -> None:
             signal.signal(number, interrupt)
 
 
-def _example(environment: StackEnvironment) -> str:
-    """Return the first deployment that does not wait for assets, else the first one, as flow/deployment."""
+def _deployed(environment: StackEnvironment) -> tuple[Sequence[str], AbstractSet[str]]:
+    """Return the deployments of the project as flow/deployment, and the consumers that the ledger knows."""
     with PrefectCalls(environment.api_url) as calls:
         names = calls.deployments()
     with Reader.open(environment.home / "ledger.db") as reader:
         consumers = {record.consumer.name for record in reader.consumers.all()}
     given = [(each.entrypoint, each.name) for each in read_project(environment.project).deployments]
-    # Prefect may have filled in a variable in the name.
-    listed = [names[each] for each in given if each in names] or list(names.values())
-    return next((name for name in listed if name not in consumers), listed[0])
+    # Prefect may have filled in a variable in a name: then all of Prefect's count as the project's.
+    listed = [names[each] for each in given if each in names]
+    return listed if len(listed) == len(given) else list(names.values()), consumers
 
 
-def _instructions(environment: StackEnvironment, example: str) -> Text:
+def _instructions(environment: StackEnvironment, deployed: Sequence[str], consumers: AbstractSet[str]) -> Text:
     addresses = {
         "Assets": environment.pages_url,
         "Prefect": environment.ui_url,
         "Deployments": f"{environment.ui_url}/deployments",
         "Automations": f"{environment.ui_url}/automations",
     }
+    # The first one that does not wait for assets: there is something to see at once.
+    example = next((name for name in deployed if name not in consumers), deployed[0])
     lines = [Text(), *(Text.assemble((f"{name:<12} ", "bold"), address) for name, address in addresses.items()), Text()]
     commands = (f". {shlex.quote(str(environment.shell_file))}", f"prefect deployment run {shlex.quote(example)}")
     lines += map(Text, ("In another terminal:", *(f"    {each}" for each in commands), "    assetflow events ls"))
+    if left := sorted(consumers - set(deployed)):
+        lines += (Text(), text(f"The project no longer deploys {some(left)}: assetflow consumers prune"))
     lines += map(Text, ("", "Ctrl-C stops everything."))
     return Text("\n").join(lines)
 

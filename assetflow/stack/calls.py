@@ -89,11 +89,14 @@ class PrefectCalls:
         return UUID(str(run["id"]))
 
     def deployments(self) -> dict[tuple[str, str], str]:
-        """Return the names of all deployments as flow/deployment, by entrypoint and deployment name."""
+        """Return the names of all deployments as flow/deployment, by entrypoint and deployment name.
+
+        Of a flow that has another name now, the newest deployment counts.
+        """
         flows = {flow["id"]: flow["name"] for flow in self._pages("/flows/filter", {})}
         return {
             (str(each["entrypoint"]), str(each["name"])): f"{flows[each['flow_id']]}/{each['name']}"
-            for each in self._pages("/deployments/filter", {})
+            for each in sorted(self._pages("/deployments/filter", {}), key=lambda each: str(each["created"]))
         }
 
     def flow_runs(self) -> list[FlowRun]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from uuid import uuid4
 
 from assetflow.core.values.events import CheckResult
@@ -9,6 +10,7 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import READ_FIRST
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.ledger.read.test_ended_runs import ended
 
 
 def test_a_consumer_is_explained_with_what_satisfies_each_leaf(ledger: Ledger, call: Call) -> None:
@@ -102,6 +104,19 @@ def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
     assert "last one needed" in call("explain", "--run", str(run)).out
     for name in (decision.id, str(decision.id)[:8], 1):
         assert call("explain", "--run", str(name), "--json").json == told
+    for name in (str(run), str(run)[:8]):
+        assert call("explain", name, "--json").json == told
+
+
+def test_of_a_run_that_nobody_decided_explain_says_so(ledger: Ledger, call: Call) -> None:
+    run = replace(ended(deploy(ledger, "report/shop", ORDERS).deployment_id, 1), started_by="hand")
+    ledger.writer.ended_runs.add([run], NOON)
+
+    for name in (("--run", str(run.flow_run_id)[:8]), (str(run.flow_run_id),)):
+        refused = call("explain", *name)
+        assert refused.code == 2
+        assert f"no decision started the flow run {run.flow_run_id}" in refused.err
+        assert "by hand" in refused.err
 
 
 def test_a_run_of_a_consumer_that_was_deployed_anew_is_not_judged_by_the_new_schedule(

@@ -63,7 +63,7 @@ def joined(parts: Sequence[str], word: str = "and") -> str:
 
 _LENGTH = 8
 _HEX = 32
-_START = re.compile(r"[0-9a-f]{8,31}")
+_START = re.compile(r"[0-9a-f]{8,32}")
 
 
 @dataclass(frozen=True)
