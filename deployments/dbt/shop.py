@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from prefect import serve
+from prefect.deployments import run_deployment
 
 from assetflow import Asset, flow, spark_task, triggering_asset_events
 
-HERE = Path(__file__).parent
 LAKE = Path(os.environ["SHOP_HOME"])
-DBT = ["uv", "run", "--frozen", "--isolated", "--only-group", "dbt", "python", str(HERE / "build.py")]
 
 orders = Asset(f"file://{LAKE}/orders", name="orders")
 # The key that prefect-dbt makes: adapter, database, schema, model.
@@ -32,9 +30,10 @@ def land(amount: float | None = 120.0) -> None:
 
 @flow(schedule=orders)
 def transform() -> None:
-    """Run dbt in its own environment. Its flow run and its events are its own."""
-    places = {"DBT_TARGET_PATH": str(LAKE / "target"), "DBT_LOG_PATH": str(LAKE / "logs")}
-    subprocess.run(DBT, check=True, cwd=HERE, env={**os.environ, **places})
+    """Run dbt, in its own environment, and fail if it fails."""
+    state: Any = run_deployment("build/dbt").state  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue]
+    if not state.is_completed():
+        raise RuntimeError(state.message)
 
 
 @flow(schedule=sales)
