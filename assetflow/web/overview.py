@@ -22,7 +22,7 @@ from assetflow.web.happened import decisions_happened, happened, receipts_of, up
 from assetflow.web.pages import ThePages, address, url, wants_fragment
 from assetflow.web.prefect_runs import LateRun, LateRuns, look_again, states_address
 
-NEEDS = 4
+NEEDS = 3
 # How much that needs a person is shown at first, and the address of all of it.
 MOST, WHOLE = 12, "/?whole=true"
 
@@ -175,7 +175,7 @@ def _stopped(each: ConsumerOverview) -> Line:
 router = APIRouter()
 
 WAITING = 7
-HAPPENED = 7
+HAPPENED = 5
 
 
 @router.get("/")
