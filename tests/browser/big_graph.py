@@ -16,21 +16,21 @@ PER_LAYER = 215
 FLOWS = 500
 
 
-def make_big(ledger: Ledger) -> None:
-    """Deploy 500 flows, each of which makes three assets of a layer from three of the layer before."""
+def make_big(ledger: Ledger, *, per_layer: int = PER_LAYER, flows: int = FLOWS) -> None:
+    """Deploy flows, each of which makes three assets of a layer from three of the layer before."""
     chance = random.Random(22)
     layers = [
         [
             Asset(f"s3://big/{layer}/{number:04}", name=f"{layer}_{number:04}", group=layer)
-            for number in range(PER_LAYER)
+            for number in range(per_layer)
         ]
         for layer in LAYERS
     ]
-    mixed = [chance.sample(layer, PER_LAYER) for layer in layers]
+    mixed = [chance.sample(layer, per_layer) for layer in layers]
     hub, kept = layers[0][0], set[Asset]()
-    for number in range(FLOWS):
+    for number in range(flows):
         layer = 1 + number % (len(LAYERS) - 1)
-        first = number // 6 * 3 % PER_LAYER
+        first = number // 6 * 3 % per_layer
         before, made = mixed[layer - 1][first:][:3], layers[layer][first:][:3]
         inputs = [*before, hub] if number % 25 == 0 else before
         # Only one Eager flow may make an asset.
