@@ -216,6 +216,7 @@ def test_a_graph_of_2000_nodes_can_be_panned(shown: Shown) -> None:
     until(lambda: moves_smoothly(page))
 
 
+@pytest.mark.benchmark
 @pytest.mark.timeout(400)
 def test_in_a_graph_of_1000_nodes_a_way_lights_up_and_the_picture_zooms_in_200_ms(
     browser: Browser, tmp_path: Path
