@@ -153,7 +153,8 @@ def _dictionary_of(file: Path, footer: Any, column: str) -> set[object] | None:
         source: Any = parquet.ParquetFile(file, metadata=footer, read_dictionary=[column])
         for group in groups:
             # With the first row, the whole dictionary is read.
-            first: Any = next(source.iter_batches(1, [group], [column])).column(0)
+            batches = source.iter_batches(1, [group], [column])
+            first: Any = next((batch.column(0) for batch in batches), None)
             if not hasattr(first, "dictionary"):
                 return None
             texts |= set(first.dictionary.to_pylist())
