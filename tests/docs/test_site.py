@@ -47,6 +47,14 @@ def test_the_site_knows_how_blocks_begin() -> None:
     assert [(page, fence) for page, fence in fences if not FENCE.fullmatch(fence)] == []
 
 
+def test_each_dark_picture_stands_in_for_a_light_one() -> None:
+    style = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
+    shown = re.findall(r'img\[src\$="/([\w-]+)\.png"\] \{ content: url\(images/\1-dark\.png\); \}', style)
+    dark = {path.stem.removesuffix("-dark") for path in (ROOT / "docs" / "images").glob("*-dark.png")}
+    assert set(shown) == dark
+    assert [name for name in dark if not (ROOT / "docs" / "images" / f"{name}.png").exists()] == []
+
+
 def test_home_begins_as_the_readme_does() -> None:
     assert pieces("docs/index.md") == pieces("README.md")[:1]
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from assetflow import errors
+from assetflow.errors import AssetflowError
 from tests.golden import agrees_as_text
 
 ROOT = Path(__file__).parents[2] / "assetflow"
@@ -18,6 +20,13 @@ def test_the_texts_of_errors() -> None:
     found = {line for call in calls if name_of(call.func) in kinds if (line := line_of(call))}
     assert len(found) > 400
     agrees_as_text("errors.txt", "\n".join(sorted(found)) + "\n")
+
+
+def test_the_codes_of_errors() -> None:
+    """A code follows from the name of its class, and programs read it: a class that is renamed changes the API."""
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, AssetflowError)]
+    assert len({kind.code for kind in kinds}) == len(kinds)
+    agrees_as_text("error_codes.txt", "\n".join(sorted(kind.code for kind in kinds)) + "\n")
 
 
 def classes_and_calls() -> tuple[dict[str, set[str]], list[ast.Call]]:
