@@ -122,7 +122,7 @@ class DeadlineMissed:
     Attributes:
         consumer: `flow/deployment`.
         deployment_id: the id of the deployment.
-        partition_key: the partition that is late; `None` if the consumer is not partitioned.
+        partition_key: the partition whose deadline it was; `None` if the consumer is not partitioned.
         due: when the decision should have come, UTC.
         missing: the assets and aliases of which no update was queued, each by its URI or its name.
         queued: the number of updates that were queued.

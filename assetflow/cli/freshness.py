@@ -1,4 +1,4 @@
-"""`assetflow freshness`, `plan`, `retry` and `deadlines`: what is late, and what happens next."""
+"""`assetflow freshness`, `plan`, `retry` and `deadlines`: what is too old, and what happens next."""
 
 from __future__ import annotations
 

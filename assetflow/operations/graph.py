@@ -40,8 +40,8 @@ class Wanted:
         opened: the ids of boxes that are not folded, and of nodes of which the next level is shown, too.
         hubs: whether the many ends of a hub are folded.
         most: around a focus, fewer levels are shown if there are more boxes.
-        only_unwell: of the whole graph, only what is not well: what failed, is missing, stale, late, waiting, running
-            or paused.
+        only_unwell: of the whole graph, only what is not well: what failed, is missing, stale, too old, waiting,
+            running or paused.
     """
 
     focus: Node | None = None
@@ -227,11 +227,11 @@ def _word_of(condition: ConditionTree | None) -> str:
 
 
 def _facts(reader: Reader, nodes: Collection[Node]) -> dict[Node, NodeFacts]:
-    """Return the facts about nodes; where it is known, the state of an asset says if it is late, or up to date."""
+    """Return the facts about nodes; where it is known, the state of an asset says if it is too old, or up to date."""
     facts = reader.graph.facts(nodes)
     uris = [node.value for node in nodes if node.kind == "asset"]
     states = reader.freshness.states(uris) if reader.freshness.compares() else {}
-    states |= {each.uri: each.record.state for each in reader.policies.all() if each.is_late}
+    states |= {each.uri: each.record.state for each in reader.policies.all() if each.is_too_old}
     return {
         node: replace(told, state=states[node.value]) if node.kind == "asset" and node.value in states else told
         for node, told in facts.items()

@@ -263,8 +263,8 @@ def planned(
 
 
 @dataclass(frozen=True)
-class LateAsset:
-    """An asset that is late, or will be.
+class OldAsset:
+    """An asset that is too old, or will be.
 
     Attributes:
         name: its readable name.
@@ -276,19 +276,19 @@ class LateAsset:
     doing: str
 
 
-def late_now(policies: Sequence[AssetFreshness]) -> list[AssetFreshness]:
+def too_old_now(policies: Sequence[AssetFreshness]) -> list[AssetFreshness]:
     """Return the assets that are older than their policy allows, then those that get a warning."""
-    return sorted((each for each in policies if each.is_late), key=lambda each: each.record.state)
+    return sorted((each for each in policies if each.is_too_old), key=lambda each: each.record.state)
 
 
-def late_soon(
+def too_old_soon(
     reader: Reader, policies: Sequence[AssetFreshness], now: datetime
 ) -> list[tuple[datetime, AssetFreshness]]:
-    """Return the assets that will be late at their next deadline if nothing changes, the next deadline first.
+    """Return the assets that will be too old at their next deadline if nothing changes, the next deadline first.
 
     A Lazy flow makes its asset before, when it is due.
     """
-    candidates = [(deadline, each) for each in policies if (deadline := each.late_at(now)) is not None]
+    candidates = [(deadline, each) for each in policies if (deadline := each.too_old_at(now)) is not None]
     lazy = reader.consumers.lazy() if candidates else set[str]()
     found = [
         (deadline, each)
@@ -298,7 +298,7 @@ def late_soon(
     return sorted(found, key=lambda item: (item[0], item[1].uri))
 
 
-def with_doing(reader: Reader, found: Sequence[AssetFreshness], now: datetime) -> list[LateAsset]:
+def with_doing(reader: Reader, found: Sequence[AssetFreshness], now: datetime) -> list[OldAsset]:
     """Return some of these assets, each with its name and what is being done about it."""
     if not found:
         return []
@@ -306,7 +306,7 @@ def with_doing(reader: Reader, found: Sequence[AssetFreshness], now: datetime) -
     listed, _ = reader.assets.page(AssetFilter(uris=uris), limit=len(uris))
     names = {each.record.uri: each.name for each in listed}
     doing = _doing(reader, {each.maker for each in found if each.maker is not None}, now)
-    return [LateAsset(each, names.get(each.uri, each.uri), _of_asset(reader, each, doing, now)) for each in found]
+    return [OldAsset(each, names.get(each.uri, each.uri), _of_asset(reader, each, doing, now)) for each in found]
 
 
 def _of_asset(reader: Reader, each: AssetFreshness, doing: Mapping[str, str], now: datetime) -> str:

@@ -18,7 +18,7 @@ from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter
 from assetflow.operations.lookup import find_uri, hide, near_assets, unhide
-from assetflow.operations.needs import late_soon
+from assetflow.operations.needs import too_old_soon
 from assetflow.operations.runs_by_hand import Parameter
 from assetflow.web.forms import SOMEBODY, Form, TheForm, in_words
 from assetflow.web.pages import Pages, ThePages, address, url, wants_fragment
@@ -126,7 +126,7 @@ def _state(backend: Backend, uri: str) -> dict[str, object]:
         "freshness": policy,
         "data_path": [] if policy is None else reader.freshness.data_path(uri),
         "deadline": None if policy is None else policy.record.policy.next_deadline(now),
-        "is_late_soon": policy is not None and bool(late_soon(reader, [policy], now)),
+        "is_too_old_soon": policy is not None and bool(too_old_soon(reader, [policy], now)),
         "has_status": compares,
         "state": reader.freshness.states([uri]).get(uri) if compares else None,
         "watchers": reader.watchers.of_asset(uri),

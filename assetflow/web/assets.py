@@ -13,14 +13,14 @@ from assetflow.core.explain.status import Status
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.ledger.read.assets import AssetFilter, Order
 from assetflow.ledger.read.reader import Reader
-from assetflow.operations.needs import late_now, late_soon
+from assetflow.operations.needs import too_old_now, too_old_soon
 from assetflow.web.pages import PagePlaces, ThePages, url
 
 router = APIRouter()
 
 ROWS = 50
 Sort = Literal["name", "-name", "updated", "-updated", "group", "-group"]
-Show = Literal["", "late", "soon", "fresh", "outdated", "stale", "missing", "watcher", "hidden"]
+Show = Literal["", "old", "soon", "fresh", "outdated", "stale", "missing", "watcher", "hidden"]
 
 _ORDERS: Mapping[Sort, Order] = {
     "name": (("name", False),),
@@ -38,8 +38,8 @@ _OF_STATUS: Mapping[Show, Callable[[Status], bool]] = {
 }
 # Each filter with its label, and what there has to be so that it can find something.
 _SHOWS: tuple[tuple[Show, str, str], ...] = (
-    ("late", "Late", "policy"),
-    ("soon", "Late at the next deadline", "policy"),
+    ("old", "Too old", "policy"),
+    ("soon", "Too old at the next deadline", "policy"),
     ("fresh", "Fresh", "status"),
     ("outdated", "Fresh, outdated", "status"),
     ("stale", "Stale", "status"),
@@ -54,7 +54,7 @@ class AssetFilters:
     """Which assets the list shows.
 
     Attributes:
-        show: those that are late under their freshness policy, or `soon` will be; those in a state; those with a
+        show: those that are too old by their freshness policy, or `soon` will be; those in a state; those with a
             `watcher` that fails; those that are hidden, instead of all others.
         offset: how many come before the page.
     """
@@ -112,10 +112,10 @@ def list_assets(
 def _shown(backend: Backend, show: Show, policies: Sequence[AssetFreshness]) -> list[str] | None:
     """Return the URIs of the assets to list; `None` for all."""
     reader, now = backend.ledger.reader, backend.now()
-    if show == "late":
-        return [each.uri for each in late_now(policies)]
+    if show == "old":
+        return [each.uri for each in too_old_now(policies)]
     if show == "soon":
-        return [each.uri for _, each in late_soon(reader, policies, now)]
+        return [each.uri for _, each in too_old_soon(reader, policies, now)]
     if show == "watcher":
         return [asset.uri for each in reader.watchers.failing() for asset in each.assets]
     if show in _OF_STATUS:

@@ -17,7 +17,7 @@ from assetflow.core.values.words import at, count
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter
-from assetflow.operations.needs import LateAsset, Need, NeedKind, alike, late_now, late_soon, with_doing
+from assetflow.operations.needs import Need, NeedKind, OldAsset, alike, too_old_now, too_old_soon, with_doing
 from assetflow.web.happened import decisions_happened, happened, receipts_of, updates_happened
 from assetflow.web.pages import ThePages, address, url, wants_fragment
 from assetflow.web.prefect_runs import LateRun, LateRuns, look_again, states_address
@@ -114,25 +114,25 @@ def late_runs(found: Sequence[LateRun]) -> Lines:
 
 
 def others(reader: Reader, now: datetime, *, has_updates: bool) -> list[Lines]:
-    """Return what is late, and which consumers are paused or held.
+    """Return which assets are too old, and which consumers are paused or held.
 
     Parameters:
         has_updates: some update was recorded; before the first one, everything is missing, which is no alarm.
     """
     stopped, total = reader.consumers.listed(ConsumerFilter(active=False), "queued", limit=NEEDS)
     paused = Lines(tuple(map(_stopped, reader.consumers.overviews(stopped))), total, "/consumers?show=inactive")
-    late = _late_assets(reader, now) if has_updates else ()
-    return [each for each in (*late, paused) if each.total]
+    old = _old_assets(reader, now) if has_updates else ()
+    return [each for each in (*old, paused) if each.total]
 
 
-def _late_assets(reader: Reader, now: datetime) -> Iterator[Lines]:
-    """Yield the assets that are late, and those that will be, each with what is being done about it."""
+def _old_assets(reader: Reader, now: datetime) -> Iterator[Lines]:
+    """Yield the assets that are too old, and those that will be, each with what is being done about it."""
     policies = reader.policies.all()
-    late, soon = late_now(policies), late_soon(reader, policies, now)
+    old, soon = too_old_now(policies), too_old_soon(reader, policies, now)
     deadlines = {each.uri: deadline for deadline, each in soon}
-    told = with_doing(reader, [*late[:NEEDS], *(each for _, each in soon[:NEEDS])], now)
-    yield Lines(tuple(_late(each, now) for each in told if each.freshness.is_late), len(late), "/assets?show=late")
-    coming = (each for each in told if not each.freshness.is_late)
+    told = with_doing(reader, [*old[:NEEDS], *(each for _, each in soon[:NEEDS])], now)
+    yield Lines(tuple(_old(each, now) for each in told if each.freshness.is_too_old), len(old), "/assets?show=old")
+    coming = (each for each in told if not each.freshness.is_too_old)
     shown = tuple(
         Line(
             "wait",
@@ -146,7 +146,7 @@ def _late_assets(reader: Reader, now: datetime) -> Iterator[Lines]:
     yield Lines(shown, len(soon), "/assets?show=soon")
 
 
-def _late(each: LateAsset, now: datetime) -> Line:
+def _old(each: OldAsset, now: datetime) -> Line:
     record = each.freshness.record
     return Line(
         colour_of(sign_of(record.state)),

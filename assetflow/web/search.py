@@ -34,7 +34,7 @@ _PLACES = (
     ("paused and held consumers", "/consumers?show=inactive"),
     ("pause or resume consumers", "/consumers"),
     ("waiting consumers", "/consumers?show=waiting"),
-    ("late assets", "/assets?show=late"),
+    ("assets that are too old", "/assets?show=old"),
     ("stale assets", "/assets?show=stale"),
     ("missing assets", "/assets?show=missing"),
     ("failing watchers", "/assets?show=watcher"),

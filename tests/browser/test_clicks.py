@@ -42,7 +42,7 @@ def test_why_something_ran_is_one_click(shown: Shown) -> None:
     assert clicks.count == 1
 
 
-def test_all_late_assets_are_one_click(shown: Shown) -> None:
+def test_all_assets_that_are_too_old_are_one_click(shown: Shown) -> None:
     policy = FreshnessPolicy(timedelta(hours=1))
     late = tuple(Asset(f"s3://late/{number}", name=f"late-{number}", freshness=policy) for number in range(6))
     deploy(shown.ledger, "make/late", ORDERS, produces=late)

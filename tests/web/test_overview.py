@@ -79,7 +79,7 @@ def test_an_undeliverable_decision_is_listed_with_its_error(site: Site, ledger: 
     assert "Nothing matches" in site.page("/activity?show=undeliverable&consumer=report/shop&decisions=1").text
 
 
-def test_late_assets_are_one_click_away_and_say_what_is_being_done(make_site: MakeSite, ledger: Ledger) -> None:
+def test_what_is_too_old_is_one_click_away_and_says_what_is_being_done(make_site: MakeSite, ledger: Ledger) -> None:
     late = Asset("s3://lake/late", name="late", freshness=FreshnessPolicy(timedelta(hours=1)))
     soon = Asset("s3://lake/soon", name="soon", freshness=FreshnessPolicy(timedelta(hours=1), deadline="0 22 * * *"))
     deploy(ledger, "make/late", ORDERS, produces=(late, soon))
@@ -93,15 +93,15 @@ def test_late_assets_are_one_click_away_and_say_what_is_being_done(make_site: Ma
     assert "fail late 8 h old, and has to be at most 1 h old. make/late: a run is asked for" in page.text
     told = "fails soon soon at its deadline, 2026-01-01 22:00:00 UTC, if nothing changes. make/late: a run is asked for"
     assert told in page.text
-    assert "/assets?show=late" in page.links
-    assert [row.split()[0] for row in site.page("/assets?show=late").rows[1:]] == ["late"]
+    assert "/assets?show=old" in page.links
+    assert [row.split()[0] for row in site.page("/assets?show=old").rows[1:]] == ["late"]
     assert [row.split()[0] for row in site.page("/assets?show=soon").rows[1:]] == ["soon"]
     (decision,) = ledger.reader.decisions.find()
     ledger.writer.decisions.launched(decision.id, uuid4(), NOON)
     assert "make/late: a run goes on" in site.page("/").text
 
 
-def test_a_late_asset_whose_flow_has_nothing_to_do_names_the_source_of_its_data(
+def test_an_old_asset_whose_flow_has_nothing_to_do_names_the_source_of_its_data(
     make_site: MakeSite, ledger: Ledger
 ) -> None:
     place = Place(ledger, NOON)
@@ -125,7 +125,7 @@ def test_a_late_asset_whose_flow_has_nothing_to_do_names_the_source_of_its_data(
 
 
 @pytest.mark.parametrize("declared", [lazy, kept])
-def test_what_a_lazy_flow_will_make_in_time_is_not_late_soon(
+def test_what_a_lazy_flow_will_make_in_time_will_not_be_too_old(
     make_site: MakeSite, ledger: Ledger, declared: Callable[..., FlowDeclaration]
 ) -> None:
     place = Place(ledger, NOON - timedelta(hours=2))
@@ -137,7 +137,7 @@ def test_what_a_lazy_flow_will_make_in_time_is_not_late_soon(
     for made in place.update(ORDERS):
         place.end(made, "failed")
     (policy,) = ledger.reader.policies.all()
-    assert policy.late_at(place.now) is not None
+    assert policy.too_old_at(place.now) is not None
     assert policy.record.due is not None
     shown = "fails soon" in make_site(now=lambda: place.now).page("/").text
     assert shown == (declared is kept)
@@ -180,7 +180,7 @@ def test_late_runs_stay_when_the_page_is_refreshed(make_site: MakeSite, ledger: 
     site = make_site(prefect=prefect, now=lambda: NOON + timedelta(minutes=5))
     assert site.get("/overview/late-runs").headers["location"] == "/"
     page = site.page("/")
-    assert "No failures, nothing late, and no paused or held consumer." in page.text
+    assert "No failures, no late runs, nothing too old, and no paused or held consumer." in page.text
     (asks,) = [each["hx-get"] for each in page.named("div") if each.get("id") == "late-runs"]
     part = read(site.get(asks, headers={"hx-request": "true"}).text)
     assert (

@@ -159,7 +159,7 @@ def test_an_assets_page_leads_to_the_source_that_its_data_time_follows_from(
     (path,) = [given for given in page.named("ol") if given.get("class") == "path"]
     assert path["aria-label"] == "What the data time follows from"
     assert f"Data time 49 min ago {CORE.uri} 49 min ago {LEFT.uri} source, 49 min ago" in page.text
-    assert "Deadline 2026-01-01 22:00:00 UTC The asset will be late then if nothing changes." in page.text
+    assert "Deadline 2026-01-01 22:00:00 UTC The asset will be too old then if nothing changes." in page.text
 
 
 def test_a_consumers_page_says_what_its_last_run_tried(site: Site, ledger: Ledger) -> None:

@@ -181,7 +181,7 @@ class AssetFreshness:
         return f"{record.state}{since(record.state_since)}: {self.why}" if self.why else record.state
 
     @property
-    def is_late(self) -> bool:
+    def is_too_old(self) -> bool:
         """Return True if the asset is older than its policy allows, or old enough for the policy's warning."""
         return self.record.state in ("warn", "fail")
 
@@ -194,11 +194,11 @@ class AssetFreshness:
         """The data time; `None` if it is current, or the asset was never made."""
         return self.record.data_time if isinstance(self.record.data_time, datetime) else None
 
-    def late_at(self, now: datetime) -> datetime | None:
-        """Return the next deadline if the asset will be late at it unless it is made; None if not, or if it is late."""
+    def too_old_at(self, now: datetime) -> datetime | None:
+        """Return the next deadline if the asset will be too old then unless made; None if not, or if it is so now."""
         record = self.record
         deadline = record.policy.next_deadline(now)
-        if deadline is None or self.is_late:
+        if deadline is None or self.is_too_old:
             return None
         state = record.policy.judge(record.data_time, record.since, deadline)
         return deadline if state in ("warn", "fail") else None
