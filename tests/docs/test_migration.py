@@ -14,7 +14,6 @@ SCHEDULES = {
     "s3://shop/orders AND s3://shop/customers",
     "s3://shop/orders OR s3://shop/sales",
     "alias latest-orders",
-    "s3://shop/orders, or at 00:00 every day (Europe/Berlin)",
 }
 
 
