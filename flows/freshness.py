@@ -108,7 +108,7 @@ def delays_by_hour() -> None:
 
 @flow(schedule=Eager())
 def delays_by_day() -> None:
-    """Runs when the delays have changed; `alert` runs if it is late at nine."""
+    """Runs when the delays have changed; `alert` runs if it is too old at nine."""
     build_days()
 
 
