@@ -23,7 +23,7 @@ demo: $(READY) ## run the pipelines on real data in a stack of their own, and sh
 dev: $(READY) ## start the same stack and leave it running
 	@$(BIN)/assetflow dev $(ARGS)
 
-screenshots: $(READY) ## take the pictures of docs/images, and of every page (ARGS=pages or ARGS=demo for a part; needs Chromium)
+screenshots: $(READY) ## take the pictures of docs/images, and of every page (ARGS=pages, shop or demo for a part; needs Chromium)
 	@$(BIN)/python scripts/screenshots $(ARGS)
 
 charts: $(READY) ## draw docs/images/performance.svg anew, from benchmarks/results
