@@ -99,4 +99,3 @@ class Life:
             if time.monotonic() > end:
                 raise TimeoutError(left)
             time.sleep(PATIENCE)
-

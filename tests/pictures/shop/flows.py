@@ -7,14 +7,23 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from assetflow import Asset, AtLeast, Eager, FreshnessPolicy, Lazy, TriggeringAssetEvents, asset, triggering_asset_events
+from assetflow import (
+    Asset,
+    AtLeast,
+    Eager,
+    FreshnessPolicy,
+    Lazy,
+    TriggeringAssetEvents,
+    asset,
+    triggering_asset_events,
+)
 from assetflow.partitions import IdentityMapper, TimeWindowMapper
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 LAKE = Path(os.environ.get("ASSETFLOW_HOME", "/tmp")) / "lake"
-# While this file is there, a supplier has no lead time.
+# While this file is there, a price list lacks lead times.
 NO_LEAD_TIME = LAKE / "no-lead-time"
 
 
@@ -62,17 +71,23 @@ def customers_clean() -> None: ...
 @asset(uri="s3://shop/payments_matched", group="finance", schedule=orders_clean & payments)
 def payments_matched(triggering_asset_events: TriggeringAssetEvents = triggering_asset_events) -> None:
     for event in triggering_asset_events[payments]:
-        float(event.extra["total"])
+        float(str(event.extra["total"]))
 
 
-@asset(uri="s3://shop/stock_by_warehouse", group="logistics", schedule=warehouse_stock_frankfurt | warehouse_stock_rotterdam)
+@asset(
+    uri="s3://shop/stock_by_warehouse",
+    group="logistics",
+    schedule=warehouse_stock_frankfurt | warehouse_stock_rotterdam,
+)
 def stock_by_warehouse() -> None: ...
 
 
 days = TimeWindowMapper("hour", "day")
 
 
-@asset(uri="s3://shop/clicks_by_day", group="web", schedule=Eager(partition_mapper_config={web_clicks: days}, lookback=5))
+@asset(
+    uri="s3://shop/clicks_by_day", group="web", schedule=Eager(partition_mapper_config={web_clicks: days}, lookback=5)
+)
 def clicks_by_day(web_clicks: Asset, partition_key: str) -> None: ...
 
 
@@ -135,9 +150,7 @@ def customer_lifetime_value_by_acquisition_channel_and_country(
 def return_on_ad_spend_by_campaign() -> None: ...
 
 
-@asset(
-    uri="s3://shop/newsletter_audience", group="marketing", schedule=customers_clean, cooldown=timedelta(minutes=30)
-)
+@asset(uri="s3://shop/newsletter_audience", group="marketing", schedule=customers_clean, cooldown=timedelta(minutes=30))
 def newsletter_audience() -> None: ...
 
 
@@ -152,7 +165,7 @@ def stock_forecast() -> None: ...
 @asset(uri="s3://shop/reorder_proposals", group="logistics", schedule=Eager())
 def reorder_proposals(stock_forecast: Asset, supplier_price_lists: Asset) -> None:
     if NO_LEAD_TIME.exists():
-        raise ValueError("supplier 4711 has no lead time")
+        raise ValueError(f"3 articles of {stock_forecast.name} have no lead time in {supplier_price_lists.name}")
 
 
 @asset(uri="s3://shop/churn_risk", group="ml", schedule=tickets_by_customer & revenue_by_day)
@@ -173,7 +186,9 @@ def recommendations() -> None:
 def sales_dashboard(sales_report: Asset, revenue_by_country: Asset, margin_by_product: Asset) -> None: ...
 
 
-@asset(uri="s3://shop/marketing_dashboard", group="dashboards", schedule=return_on_ad_spend_by_campaign | newsletter_opens)
+@asset(
+    uri="s3://shop/marketing_dashboard", group="dashboards", schedule=return_on_ad_spend_by_campaign | newsletter_opens
+)
 def marketing_dashboard() -> None: ...
 
 
