@@ -44,7 +44,7 @@ class Life:
     def __init__(self, environment: StackEnvironment, calls: PrefectCalls) -> None:
         self._environment = environment
         self._calls = calls
-        self._http = httpx.Client(base_url=f"{environment.pages_url}/api/v1", verify=False)
+        self._http = httpx.Client(base_url=f"{environment.pages_url}/api/v1", verify=False, timeout=SECONDS)
 
     def live(self) -> None:
         """Let a week pass, at the end of which not everything is well."""
