@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,7 +28,8 @@ from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import consumer_explanation, decision_explanation
 from assetflow.ledger.write import store
-from tests.ledger.making import A, B, C, declared, deploy, update
+from tests.ledger.conftest import NewLedger
+from tests.ledger.making import NOW, A, B, C, declared, deploy, update
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 END = START + timedelta(hours=60)
@@ -75,16 +77,14 @@ updates = st.lists(
 def recordings(found: Sequence[Any], options: ConsumerOptions) -> list[tuple[datetime, Recording]]:
     made: list[tuple[datetime, Recording]] = []
     for place, (moment, asset, key) in enumerate(found):
-        number = uuid5(NAMESPACE, str(place))
-        event = AssetEvent(
-            number, asset, moment, Origin("api"), partition_key=key if options.schedule.is_partitioned else None
-        )
+        number, given = uuid5(NAMESPACE, str(place)), key if options.schedule.is_partitioned else None
+        event = AssetEvent(number, asset, moment, Origin("api"), partition_key=given)
         made.append((moment, Recording(number, (event,), durable=moment)))
     return made
 
 
 def story(ledger: Ledger) -> list[Any]:
-    """What became of everything, by instants."""
+    """Return what became of everything, by instants."""
     decisions = ledger.reader.decisions.find(limit=1000)
     consumed = ledger.reader.decisions.events_of(decisions)
     runs = sorted(
@@ -118,17 +118,13 @@ def lived(
     template: Path, options: ConsumerOptions, found: Sequence[Any], looks: Sequence[int], *, late: bool
 ) -> list[Any]:
     """Return the story of an evaluator that looked at each instant, or only before some of the updates."""
-    with TemporaryDirectory() as folder:
-        ledger = opened(Path(folder), template, options)
-        try:
-            for place, (moment, recording) in enumerate(recordings(found, options)):
-                if not late or place in looks:
-                    let_pass(ledger, moment - INSTANT)
-                ledger.writer.events.record([recording], END if late else moment)
-            let_pass(ledger, END)
-            return story(ledger)
-        finally:
-            ledger.close()
+    with TemporaryDirectory() as folder, opened(Path(folder), template, options) as ledger:
+        for place, (moment, recording) in enumerate(recordings(found, options)):
+            if not late or place in looks:
+                let_pass(ledger, moment - INSTANT)
+            ledger.writer.events.record([recording], END if late else moment)
+        let_pass(ledger, END)
+        return story(ledger)
 
 
 @pytest.mark.rule("9.3", "9.4", "9.6", "9.10")
@@ -142,562 +138,372 @@ def test_an_evaluator_that_slept_finds_the_runs_of_one_that_never_did(
     assert slept == lived(template, options, found, (), late=False)
 
 
+class Noon:
+    """A ledger with the consumer `flow/one`, whose hours are counted from noon."""
+
+    def __init__(self, ledger: Ledger, schedule: object, **options: Any) -> None:
+        self.ledger, self.writer = ledger, ledger.writer
+        deploy(ledger, schedule, **options)
+
+    def update(self, hour: float, *assets: Asset, found: float | None = None, key: str | None = None) -> Recording:
+        """Record an update that came at this hour, when it is found."""
+        came = Recording(uuid4(), update(*assets, partition_key=key).events, NOW + hours(hour))
+        ((recorded, _),) = self.writer.events.record([came], NOW + hours(hour if found is None else found))
+        return replace(came, events=tuple(recorded.events))
+
+    def change(self, hour: float, schedule: object, *, late: bool = False, consumer: int = 1, **options: Any) -> None:
+        self.writer.consumers.change(consumer, declared(schedule, **options), NOW + hours(hour), late=late)
+
+    def switch(self, hour: float, *, late: bool = False, **switches: bool) -> None:
+        self.writer.consumers.switch(1, **switches, now=NOW + hours(hour), late=late)
+
+    def passes(self, hour: float) -> None:
+        let_pass(self.ledger, NOW + hours(hour))
+
+    def runs(self, until: float | None = None) -> list[tuple[float, int]]:
+        """Return the hour of each decision and how many updates it consumed, after time has passed."""
+        if until is not None:
+            self.passes(until)
+        decisions = self.ledger.reader.decisions.find()[::-1]
+        consumed = self.ledger.reader.decisions.events_of(decisions)
+        return [((each.made - NOW) / hours(1), len(consumed[each.id])) for each in decisions]
+
+    def missed(self) -> list[tuple[str, float, float]]:
+        """Return the missed deadlines: whose, when it was due, and when that was found."""
+        found = self.ledger.reader.deadlines.missed()
+        return [(each.consumer_name, (each.due - NOW) / hours(1), (each.at - NOW) / hours(1)) for each in found]
+
+
+def opening(cron: str, until: str | None = None) -> Opening:
+    return Opening(CronTriggerTimetable(cron), until and CronTriggerTimetable(until))
+
+
 @pytest.mark.rule("9.6")
 def test_what_prefect_shows_late_counts_right_after_what_is_decided(sqlite_ledger: Ledger) -> None:
-    deploy(sqlite_ledger, A, intake=Intake(debounce=hours(1)))
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    sqlite_ledger.writer.events.record([update(A)], noon)
-    let_pass(sqlite_ledger, noon + hours(2))
-    late = Recording(UUID(int=5), update(A).events, durable=noon + hours(0.5))
-
-    ((recorded, _),) = sqlite_ledger.writer.events.record([late], noon + hours(3))
-
-    assert recorded.events[0].recorded == noon + hours(1) + INSTANT
-
-
-@pytest.mark.rule("9.6")
-def test_an_update_is_never_recorded_in_the_future(sqlite_ledger: Ledger) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    ahead = Recording(UUID(int=5), update(A).events, durable=noon + hours(1))
-
-    ((recorded, _),) = sqlite_ledger.writer.events.record([ahead], noon)
-
-    assert recorded.events[0].recorded == noon
+    noon = Noon(sqlite_ledger, A, intake=Intake(debounce=hours(1)))
+    noon.update(0, A)
+    noon.passes(2)
+    assert noon.update(0.5, A, found=3).events[0].recorded == NOW + hours(1) + INSTANT
+    assert noon.update(9, A, found=4).events[0].recorded == NOW + hours(4), "never in the future"
 
 
 @pytest.mark.rule("9.8")
 def test_a_missed_deadline_is_announced_until_it_is_known(sqlite_ledger: Ledger) -> None:
-    deploy(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    sqlite_ledger.writer.events.record([update(A)], noon)
-    let_pass(sqlite_ledger, noon + hours(1) - INSTANT)
-    assert not sqlite_ledger.writer.clock.to_announce(10)
-
-    let_pass(sqlite_ledger, noon + hours(1))
-
-    (missed,) = sqlite_ledger.writer.clock.to_announce(10)
-    assert (missed.due, missed.queued, missed.consumer_name) == (noon + hours(1), 1, "flow/one")
+    noon, clock = Noon(sqlite_ledger, A & B, deadline=Deadline(hours(1))), sqlite_ledger.writer.clock
+    noon.update(0, A)
+    let_pass(sqlite_ledger, NOW + hours(1) - INSTANT)
+    assert not clock.to_announce(10)
+    noon.passes(1)
+    (missed,) = clock.to_announce(10)
+    assert (missed.due, missed.queued, missed.consumer_name) == (NOW + hours(1), 1, "flow/one")
     assert missed.missing == (B.uri,)
     assert sqlite_ledger.reader.deadlines.missed() == [missed]
-    sqlite_ledger.writer.clock.announced([missed.number], noon)
-    assert not sqlite_ledger.writer.clock.to_announce(10)
+    clock.announced([missed.number], NOW)
+    assert not clock.to_announce(10)
 
 
+@pytest.mark.rule("9.6", "9.8")
 def test_a_redeploy_tells_of_a_deadline_that_is_over_before_its_time_gate_lets_the_event_expire(
     sqlite_ledger: Ledger,
 ) -> None:
-    """Deadlines are looked at before what is a span old expires (9.6), also if both are over at the deploy (9.8)."""
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    deploy(sqlite_ledger, A & B)
-    sqlite_ledger.writer.events.record([update(A)], noon)
-    options = {"deadline": Deadline(hours(1), then="run")}
-
-    sqlite_ledger.writer.consumers.change(1, declared((A & B).within(hours(1)), **options), noon + hours(2))
-    let_pass(sqlite_ledger, noon + hours(3))
-
-    (missed,) = sqlite_ledger.reader.deadlines.missed()
-    assert (missed.due, missed.at) == (noon + hours(1), noon + hours(2))
-    assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(2)]
+    noon = Noon(sqlite_ledger, A & B)
+    noon.update(0, A)
+    noon.change(2, (A & B).within(hours(1)), deadline=Deadline(hours(1), then="run"))
+    assert noon.runs(3) == [(2, 1)]
+    assert noon.missed() == [("flow/one", 1, 2)]
 
 
 @pytest.mark.rule("9.8")
 def test_missed_deadlines_are_listed_newest_first(sqlite_ledger: Ledger) -> None:
-    first = deploy(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
+    noon = Noon(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
     deploy(sqlite_ledger, A & C, "flow/two", deadline=Deadline(hours(2)))
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
     for hour in (0, 4):
-        sqlite_ledger.writer.events.record([update(A)], noon + hours(hour))
-        let_pass(sqlite_ledger, noon + hours(hour + 3))
-        for asset in (B, C):
-            sqlite_ledger.writer.events.record([update(asset)], noon + hours(hour + 3))
+        noon.update(hour, A)
+        noon.passes(hour + 3)
+        noon.update(hour + 3, B)
+        noon.update(hour + 3, C)
     missed = sqlite_ledger.reader.deadlines.missed
-
-    assert [(each.number, each.consumer_name) for each in missed()] == [
-        (4, "flow/two"),
-        (3, "flow/one"),
-        (2, "flow/two"),
-        (1, "flow/one"),
+    assert [(each.number, each.consumer_name[5:]) for each in missed()] == [
+        (4, "two"),
+        (3, "one"),
+        (2, "two"),
+        (1, "one"),
     ]
     assert [each.number for each in missed(before=3, limit=1)] == [2]
-    assert [each.due for each in missed(consumer=first.id)] == [noon + hours(5), noon + hours(1)]
+    assert [each.due for each in missed(consumer=1)] == [NOW + hours(5), NOW + hours(1)]
 
 
 @pytest.mark.rule("9.11")
 def test_the_runs_of_late_decisions_start_a_cooldown_apart(sqlite_ledger: Ledger) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    deploy(sqlite_ledger, A, intake=Intake(max_events=1, cooldown=hours(1)))
-    sqlite_ledger.writer.events.record([update(A), update(A), update(A), update(A)], noon)
-    woken = noon + hours(24)
-
-    sqlite_ledger.writer.clock.run(noon + hours(3), woken)
-
+    noon = Noon(sqlite_ledger, A, intake=Intake(max_events=1, cooldown=hours(1)))
+    for _ in range(4):
+        noon.update(0, A)
+    sqlite_ledger.writer.clock.run(NOW + hours(1), NOW + hours(1))
+    woken = NOW + hours(24)
+    sqlite_ledger.writer.clock.run(NOW + hours(3), woken)
+    assert noon.runs() == [(0, 1), (1, 1), (2, 1), (3, 1)]
     decisions = sqlite_ledger.reader.decisions.find()[::-1]
-    assert [each.made for each in decisions] == [noon, *(noon + hours(late) for late in (1, 2, 3))]
-    assert [each.scheduled for each in decisions] == [None, None, woken + hours(1), woken + hours(2)]
+    assert [each.scheduled for each in decisions] == [None, None, None, woken + hours(1)], "in time it starts at once"
     # The run before starts late, so that this one follows later too, although it is decided on in time.
-    sqlite_ledger.writer.events.record([update(A)], noon + hours(25))
-    sqlite_ledger.writer.events.record([update(A)], noon + hours(28))
-    assert [each.scheduled for each in sqlite_ledger.reader.decisions.find()[:2]] == [None, woken + hours(3)]
-
-
-@pytest.mark.rule("9.11")
-def test_the_run_of_a_decision_that_comes_in_time_starts_at_once(sqlite_ledger: Ledger) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    deploy(sqlite_ledger, A, intake=Intake(max_events=1, cooldown=hours(1)))
-    sqlite_ledger.writer.events.record([update(A), update(A)], noon)
-
-    sqlite_ledger.writer.clock.run(noon + hours(1), noon + hours(1))
-
-    assert [each.scheduled for each in sqlite_ledger.reader.decisions.find()] == [None, None]
+    noon.update(25, A)
+    noon.update(28, A)
+    assert [each.scheduled for each in sqlite_ledger.reader.decisions.find()[:2]] == [None, woken + hours(2)]
 
 
 @pytest.mark.parametrize("key", [None, "x"])
-def test_a_cooldown_that_is_deployed_counts_from_the_last_decision_before_it(key: str | None, ledger: Ledger) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
+def test_a_cooldown_that_is_deployed_counts_from_the_last_decision_before_it(
+    key: str | None, new_ledger: NewLedger
+) -> None:
     schedule = Schedule(A, None if key is None else Partitioning())
-    deploy(ledger, schedule)
-    ledger.writer.events.record([update(A, partition_key=key)], noon - hours(1))
-    ledger.writer.events.record([update(A, partition_key=key)], noon)
-    ledger.writer.consumers.change(1, declared(schedule, intake=Intake(cooldown=hours(1))), noon + hours(0.1))
-
-    ledger.writer.events.record([update(A, partition_key=key)], noon + hours(0.5))
-    ledger.writer.clock.run(noon + hours(2), noon + hours(2))
-
-    assert [each.made for each in ledger.reader.decisions.find()] == [noon + hours(1), noon, noon - hours(1)]
+    noon = Noon(new_ledger(), schedule)
+    noon.update(-1, A, key=key)
+    noon.update(0, A, key=key)
+    noon.change(0.1, schedule, intake=Intake(cooldown=hours(1)))
+    noon.update(0.5, A, key=key)
+    assert noon.runs(2) == [(-1, 1), (0, 1), (1, 1)]
 
 
 @pytest.mark.parametrize("beside", [timedelta(), INSTANT, timedelta(seconds=1), hours(0.4)])
 def test_an_update_after_until_does_not_delay_what_comes_later(sqlite_ledger: Ledger, beside: timedelta) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    opened = Opening(CronTriggerTimetable("0 */2 * * *"), CronTriggerTimetable("0 1-23/2 * * *"))
-    deploy(sqlite_ledger, Schedule(B | (A & C).within(hours(6)), opening=opened))
-    let_pass(sqlite_ledger, noon)
-    sqlite_ledger.writer.events.record([update(A)], noon + hours(0.1))
+    opened = opening("0 */2 * * *", "0 1-23/2 * * *")
+    noon = Noon(sqlite_ledger, Schedule(B | (A & C).within(hours(6)), opening=opened))
+    noon.passes(0)
+    noon.update(0.1, A)
     # The clock has not looked at the closing yet.
-    sqlite_ledger.writer.events.record([update(A)], noon + hours(1) + beside)
-    let_pass(sqlite_ledger, noon + hours(2))
-
-    sqlite_ledger.writer.events.record([update(B)], noon + hours(2.5))
-
-    assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(2.5)]
-
-
-@pytest.mark.rule("9.6")
-def test_recordings_of_one_instant_whose_passes_had_to_wait_have_a_pass_each(sqlite_ledger: Ledger) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    deploy(sqlite_ledger, A, intake=Intake(cooldown=hours(1)))
-    for late in (0, 0.5):
-        sqlite_ledger.writer.events.record([update(A)], noon + hours(late))
-    together = [update(A, A), update(A)]
-    sqlite_ledger.writer.events.record(together, noon + hours(3))
-
-    let_pass(sqlite_ledger, noon + hours(9))
-
-    decisions = sqlite_ledger.reader.decisions.find()
-    consumed = sqlite_ledger.reader.decisions.events_of(decisions)
-    assert [(each.made, len(consumed[each.id])) for each in decisions] == [
-        (noon + hours(4), 1),
-        (noon + hours(3), 2),
-        (noon + hours(1), 1),
-        (noon, 1),
-    ]
+    sqlite_ledger.writer.events.record([update(A)], NOW + hours(1) + beside)
+    noon.passes(2)
+    noon.update(2.5, B)
+    assert [hour for hour, _ in noon.runs()] == [2.5]
 
 
 @pytest.mark.rule("9.6", "9.14")
 class TestDeployThatIsFoundAtTheStart:
-    """It is recorded first and bears the start's instant; openings and deadlines before it do not count (9.6)."""
-
-    NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    START = NOON + hours(8)
-
-    def changed(self, ledger: Ledger, schedule: object, **options: Any) -> None:
-        """Find another declaration at the start, and then what was recorded meanwhile: B an hour and a half after A."""
-        ledger.writer.consumers.change(1, declared(schedule, **options), self.START, late=True)
-
-    def came(self, ledger: Ledger, asset: Asset, late: float) -> None:
-        ledger.writer.events.record([Recording(uuid4(), update(asset).events, self.NOON + hours(late))], self.START)
-
-    def made(self, ledger: Ledger) -> list[tuple[datetime, int]]:
-        let_pass(ledger, self.START + hours(10))
-        decisions = ledger.reader.decisions.find()[::-1]
-        consumed = ledger.reader.decisions.events_of(decisions)
-        return [(each.made, len(consumed[each.id])) for each in decisions]
+    """It is recorded first and bears the start's instant, eight hours after noon; no time before it counts (9.6)."""
 
     def test_the_clock_goes_through_the_past_by_the_new_options(self, sqlite_ledger: Ledger) -> None:
-        deploy(sqlite_ledger, A | B, intake=Intake(debounce=hours(1)))
-        sqlite_ledger.writer.events.record([update(A)], self.NOON)
-
-        self.changed(sqlite_ledger, A | B, intake=Intake(debounce=hours(2)))
-        self.came(sqlite_ledger, B, 1.5)
-
-        assert self.made(sqlite_ledger) == [(self.NOON + hours(3.5), 2)]
+        noon = Noon(sqlite_ledger, A | B, intake=Intake(debounce=hours(1)))
+        noon.update(0, A)
+        noon.change(8, A | B, late=True, intake=Intake(debounce=hours(2)))
+        noon.update(1.5, B, found=8)
+        assert noon.runs(18) == [(3.5, 2)]
 
     def test_its_pass_comes_with_the_start(self, sqlite_ledger: Ledger) -> None:
-        deploy(sqlite_ledger, A & B, deadline=Deadline(hours(24)))
-        sqlite_ledger.writer.events.record([update(A)], self.NOON)
-
-        self.changed(sqlite_ledger, A, deadline=Deadline(hours(24)))
-
-        assert not sqlite_ledger.reader.decisions.find()
-        assert self.made(sqlite_ledger) == [(self.START, 1)]
-
-    def test_no_deadline_counts_before_it(self, sqlite_ledger: Ledger) -> None:
-        deploy(sqlite_ledger, A & B, deadline=Deadline(hours(1), then="skip"))
-        deploy(sqlite_ledger, A & C, "flow/two", deadline=Deadline(hours(1), then="skip"))
-        sqlite_ledger.writer.events.record([update(A)], self.NOON)
-
-        text = declared(A & C, deadline=Deadline(hours(2), then="skip"))
-        sqlite_ledger.writer.consumers.change(2, text, self.START, late=True)
-        self.changed(sqlite_ledger, A & B, deadline=Deadline(hours(2), then="skip"))
-        self.came(sqlite_ledger, B, 3)
-
-        assert self.made(sqlite_ledger) == [(self.NOON + hours(3), 2)]
-        (missed,) = sqlite_ledger.reader.deadlines.missed()
-        assert missed.consumer_name == "flow/two"
-        assert (missed.due, missed.at) == (self.NOON + hours(2), self.START)
+        noon = Noon(sqlite_ledger, A & B, deadline=Deadline(hours(24)))
+        noon.update(0, A)
+        noon.change(8, A, late=True, deadline=Deadline(hours(24)))
+        assert noon.runs() == []
+        assert noon.runs(18) == [(8, 1)]
 
     def test_no_opening_counts_before_it(self, sqlite_ledger: Ledger) -> None:
         opened = Schedule(A, opening=Opening(EVERY_SIX))
-        deploy(sqlite_ledger, opened)
-
-        self.changed(sqlite_ledger, opened, coalesce=True)
-        self.came(sqlite_ledger, A, 1)
-
+        noon = Noon(sqlite_ledger, opened)
+        noon.change(8, opened, late=True, coalesce=True)
+        noon.update(1, A, found=8)
         # 18:00 lies before the start at 20:00; midnight is the first opening that counts.
-        assert self.made(sqlite_ledger) == [(self.NOON + hours(12), 1)]
+        assert noon.runs(18) == [(12, 1)]
+
+    def test_no_deadline_counts_before_it(self, sqlite_ledger: Ledger) -> None:
+        before, after = Deadline(hours(1), then="skip"), Deadline(hours(2), then="skip")
+        noon = Noon(sqlite_ledger, A & B, deadline=before)
+        deploy(sqlite_ledger, A & C, "flow/two", deadline=before)
+        noon.update(0, A)
+        noon.change(8, A & C, late=True, consumer=2, deadline=after)
+        noon.change(8, A & B, late=True, deadline=after)
+        noon.update(3, B, found=8)
+        assert noon.runs(18) == [(3, 2)]
+        assert noon.missed() == [("flow/two", 2, 8)]
 
     def test_until_closes_what_was_open(self, sqlite_ledger: Ledger) -> None:
-        until = CronTriggerTimetable("0 15 * * *")
-        opened = Schedule(A, opening=Opening(CronTriggerTimetable("0 13 * * *"), until))
-        deploy(sqlite_ledger, opened)
-        let_pass(sqlite_ledger, self.NOON + hours(1))
-
-        self.changed(sqlite_ledger, opened, coalesce=True)
-        self.came(sqlite_ledger, A, 4)
-
-        assert self.made(sqlite_ledger) == []
+        opened = Schedule(A, opening=opening("0 13 * * *", "0 15 * * *"))
+        noon = Noon(sqlite_ledger, opened)
+        noon.passes(1)
+        noon.change(8, opened, late=True, coalesce=True)
+        noon.update(4, A, found=8)
+        assert noon.runs(18) == []
 
     def test_a_new_consumer_has_no_deadline_before_it(self, sqlite_ledger: Ledger) -> None:
-        text = declared(A & B, deadline=Deadline(hours(1)))
-        sqlite_ledger.writer.consumers.deploy("flow/new", uuid4(), None, text, False, False, self.START, late=True)
-        self.came(sqlite_ledger, A, 1)
-
-        assert self.made(sqlite_ledger) == []
-        (missed,) = sqlite_ledger.reader.deadlines.missed()
-        assert (missed.due, missed.at) == (self.NOON + hours(2), self.START)
+        noon, text = Noon(sqlite_ledger, C), declared(A & B, deadline=Deadline(hours(1)))
+        noon.writer.consumers.deploy("flow/new", uuid4(), None, text, False, False, NOW + hours(8), late=True)
+        noon.update(1, A, found=8)
+        assert noon.runs(18) == []
+        assert noon.missed() == [("flow/new", 2, 8)]
 
 
 @pytest.mark.rule("9.6")
 class TestSwitchThatIsFoundLate:
-    """It is recorded first and bears the instant at which it was found, whatever is not recorded yet (9.6)."""
+    """It bears the instant at which it was found, eight hours after noon, whatever is not recorded yet (9.6)."""
 
-    NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    FOUND = NOON + hours(8)
-
-    def came(self, ledger: Ledger, asset: Asset, late: float) -> None:
-        ledger.writer.events.record([Recording(uuid4(), update(asset).events, self.NOON + hours(late))], self.FOUND)
-
-    def switched(self, ledger: Ledger, **switches: bool) -> None:
-        ledger.writer.consumers.switch(1, **switches, now=self.FOUND, late=True)
-
-    def made(self, ledger: Ledger) -> list[tuple[datetime, int]]:
-        let_pass(ledger, self.FOUND + hours(10))
-        decisions = ledger.reader.decisions.find()[::-1]
-        consumed = ledger.reader.decisions.events_of(decisions)
-        return [(each.made, len(consumed[each.id])) for each in decisions]
+    def paused(self, ledger: Ledger, schedule: object, **options: Any) -> Noon:
+        noon = Noon(ledger, schedule, while_paused="keep", **options)
+        noon.switch(0, paused=True)
+        return noon
 
     def test_an_explanation_tells_it_from_a_deploy(self, ledger: Ledger) -> None:
-        deploy(ledger, A, while_paused="keep")
-        ledger.writer.consumers.switch(1, paused=True, now=self.NOON)
-        self.came(ledger, A, 1)
-        self.switched(ledger, paused=False)
+        noon = self.paused(ledger, A)
+        noon.update(1, A, found=8)
+        noon.switch(8, late=True, paused=False)
         told = decision_explanation(ledger.reader, ledger.reader.decisions.find()[0]).words
         assert "when the evaluator found, at 2026-01-01 20:00:00 UTC, that it was active again." in told
 
-    @pytest.mark.parametrize("switches", [{"paused": True}, {"held": True}], ids=["paused", "held"])
-    def test_nothing_is_decided_as_of_before_it(self, sqlite_ledger: Ledger, switches: dict[str, bool]) -> None:
-        deploy(sqlite_ledger, A | B, while_paused="keep", intake=Intake(debounce=hours(1)))
-        sqlite_ledger.writer.events.record([update(A)], self.NOON)
-
-        self.switched(sqlite_ledger, **switches)
-        self.came(sqlite_ledger, B, 0.5)
-
-        assert self.made(sqlite_ledger) == []
+    @pytest.mark.parametrize("switch", ["paused", "held"])
+    def test_nothing_is_decided_as_of_before_it(self, sqlite_ledger: Ledger, switch: str) -> None:
+        noon = Noon(sqlite_ledger, A | B, while_paused="keep", intake=Intake(debounce=hours(1)))
+        noon.update(0, A)
+        noon.switch(8, late=True, **{switch: True})
+        noon.update(0.5, B, found=8)
+        assert noon.runs(18) == []
 
     def test_a_resume_decides_with_what_is_recorded_after_it(self, sqlite_ledger: Ledger) -> None:
-        deploy(sqlite_ledger, A | B, while_paused="keep", intake=Intake(debounce=hours(2)))
-        sqlite_ledger.writer.consumers.switch(1, paused=True, now=self.NOON)
-        sqlite_ledger.writer.events.record([update(A)], self.NOON)
-
-        self.switched(sqlite_ledger, paused=False)
-        self.came(sqlite_ledger, B, 7)
-
-        assert self.made(sqlite_ledger) == [(self.NOON + hours(9), 2)]
+        noon = self.paused(sqlite_ledger, A | B, intake=Intake(debounce=hours(2)))
+        noon.update(0, A)
+        noon.switch(8, late=True, paused=False)
+        noon.update(7, B, found=8)
+        assert noon.runs(18) == [(9, 2)]
 
     def test_the_pass_of_a_resume_comes_with_it(self, sqlite_ledger: Ledger) -> None:
-        deploy(sqlite_ledger, A, while_paused="keep", deadline=Deadline(hours(24)))
-        sqlite_ledger.writer.consumers.switch(1, paused=True, now=self.NOON)
-        sqlite_ledger.writer.events.record([update(A)], self.NOON)
-
-        self.switched(sqlite_ledger, paused=False)
-
-        assert not sqlite_ledger.reader.decisions.find()
-        assert self.made(sqlite_ledger) == [(self.FOUND, 1)]
+        noon = self.paused(sqlite_ledger, A, deadline=Deadline(hours(24)))
+        noon.update(0, A)
+        noon.switch(8, late=True, paused=False)
+        assert noon.runs() == []
+        assert noon.runs(18) == [(8, 1)]
 
     def test_a_deadline_that_fell_into_a_pause_is_looked_at_after_the_pass(self, sqlite_ledger: Ledger) -> None:
-        deploy(sqlite_ledger, A & B, while_paused="keep", deadline=Deadline(hours(1)))
-        sqlite_ledger.writer.consumers.switch(1, paused=True, now=self.NOON)
-        sqlite_ledger.writer.events.record([update(A)], self.NOON)
-
-        self.switched(sqlite_ledger, paused=False)
-
-        assert self.made(sqlite_ledger) == []
-        (missed,) = sqlite_ledger.reader.deadlines.missed()
-        assert (missed.due, missed.at) == (self.NOON + hours(1), self.FOUND)
+        noon = self.paused(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
+        noon.update(0, A)
+        noon.switch(8, late=True, paused=False)
+        assert (noon.runs(18), noon.missed()) == ([], [("flow/one", 1, 8)])
 
     def test_what_was_closed_in_a_pause_is_closed(self, sqlite_ledger: Ledger) -> None:
-        until = CronTriggerTimetable("0 15 * * *")
-        opened = Schedule(A, opening=Opening(CronTriggerTimetable("0 13 * * *"), until))
-        deploy(sqlite_ledger, opened, while_paused="keep", deadline=Deadline(hours(1)))
-        let_pass(sqlite_ledger, self.NOON + hours(1))
-        sqlite_ledger.writer.consumers.switch(1, paused=True, now=self.NOON + hours(1.5))
-        sqlite_ledger.writer.events.record([update(A)], self.NOON + hours(1.6))
-
-        self.switched(sqlite_ledger, paused=False)
-
-        assert self.made(sqlite_ledger) == []
-        assert sqlite_ledger.reader.deadlines.missed() == []
+        opened = Schedule(A, opening=opening("0 13 * * *", "0 15 * * *"))
+        noon = Noon(sqlite_ledger, opened, while_paused="keep", deadline=Deadline(hours(1)))
+        noon.passes(1)
+        noon.switch(1.5, paused=True)
+        noon.update(1.6, A)
+        noon.switch(8, late=True, paused=False)
+        assert (noon.runs(18), noon.missed()) == ([], [])
 
 
 @pytest.mark.rule("9.13")
-class TestOpeningInAPause:
-    """A time that passes in a pause or a hold opens the schedule at the resume (9.13)."""
+def test_a_resume_that_is_found_after_a_downtime_opens_once(new_sqlite: NewLedger) -> None:
+    first = new_sqlite()
+    noon = Noon(first, Schedule(A, opening=opening("0 6 * * *")), while_paused="keep")
+    noon.passes(12)
+    noon.switch(17, paused=True)
+    for found in (False, True):
+        with Ledger.open(first.place) as noon.ledger:
+            noon.writer = noon.ledger.writer
+            if not found:
+                # It was resumed at 05:50, and the update came at 06:10.
+                noon.switch(20, late=True, paused=False)
+                noon.update(18 + 1 / 6, A, found=20)
+            else:
+                noon.update(22, A)
+            assert len(noon.runs(32)) == 1
+    (decision,) = first.reader.decisions.find()
+    assert decision.opening == NOW + hours(18)
 
-    DAY = datetime(2026, 1, 2, tzinfo=UTC)
-    SIX = DAY + hours(6)
-    SCHEDULE = Schedule(A, opening=Opening(CronTriggerTimetable("0 6 * * *")))
 
-    def came(self, ledger: Ledger, hour: float, recorded: float | None = None) -> None:
-        event = Recording(uuid4(), update(A).events, self.DAY + hours(hour))
-        ledger.writer.events.record([event], self.DAY + hours(recorded or hour))
-
-    def made(self, ledger: Ledger, until: float) -> list[tuple[datetime, datetime | None, int]]:
-        let_pass(ledger, self.DAY + hours(until))
-        decisions = ledger.reader.decisions.find()
-        consumed = ledger.reader.decisions.events_of(decisions)
-        return [(each.made, each.opening, len(consumed[each.id])) for each in decisions]
-
-    @pytest.mark.parametrize("switch", ["paused", "held"])
-    @pytest.mark.parametrize("is_redeployed", [False, True], ids=["", "redeployed"])
-    def test_the_run_of_the_day_comes_at_the_resume(
-        self, sqlite_ledger: Ledger, switch: str, *, is_redeployed: bool
-    ) -> None:
-        deploy(sqlite_ledger, self.SCHEDULE, while_paused="keep")
-        let_pass(sqlite_ledger, self.DAY)
-        sqlite_ledger.writer.consumers.switch(1, now=self.DAY + hours(5), **{switch: True})
-        self.came(sqlite_ledger, 5.5)
-        if is_redeployed:
-            text = declared(self.SCHEDULE, while_paused="keep")
-            sqlite_ledger.writer.consumers.change(1, text, self.DAY + hours(7))
-        assert self.made(sqlite_ledger, 7.5) == []
-
-        sqlite_ledger.writer.consumers.switch(1, now=self.DAY + hours(8), **{switch: False})
-        self.came(sqlite_ledger, 9)
-
-        assert self.made(sqlite_ledger, 20) == [(self.DAY + hours(8), self.SIX, 1)]
-
-    def test_a_resume_that_is_found_after_a_downtime_opens_once(self, tmp_path: Path, template: Path) -> None:
-        place = shutil.copy(template, tmp_path / "ledger.db")
-        with Ledger.open(place) as ledger:
-            deploy(ledger, self.SCHEDULE, while_paused="keep")
-            let_pass(ledger, self.DAY)
-            ledger.writer.consumers.switch(1, paused=True, now=self.DAY + hours(5))
-
-        with Ledger.open(place) as ledger:
-            # It was resumed at 05:50.
-            ledger.writer.consumers.switch(1, paused=False, now=self.DAY + hours(8), late=True)
-            self.came(ledger, 6 + 1 / 6, recorded=8)
-            (run,) = self.made(ledger, 9)
-
-        with Ledger.open(place) as ledger:
-            self.came(ledger, 10)
-            assert self.made(ledger, 20) == [run]
-        assert run[1:] == (self.SIX, 1)
-
-    def test_an_explanation_names_the_time_for_which_the_resume_opens(self, sqlite_ledger: Ledger) -> None:
-        deploy(sqlite_ledger, self.SCHEDULE, while_paused="keep")
-        sqlite_ledger.writer.consumers.switch(1, paused=True, now=self.DAY + hours(5))
-        self.came(sqlite_ledger, 5.5)
-
-        def notes(moment: datetime) -> str:
-            (record,) = sqlite_ledger.reader.consumers.all()
-            return " ".join(consumer_explanation(sqlite_ledger.reader, record, moment).notes)
-
-        assert "opens at the resume" not in notes(self.SIX - INSTANT)
-        for moment in (self.SIX, self.SIX + hours(1)):
-            assert "It opens at the resume, for 2026-01-02 06:00:00 UTC." in notes(moment)
+@pytest.mark.rule("9.13")
+def test_an_explanation_names_the_time_for_which_a_resume_opens(sqlite_ledger: Ledger) -> None:
+    noon = Noon(sqlite_ledger, Schedule(A, opening=opening("0 6 * * *")), while_paused="keep")
+    noon.switch(17, paused=True)
+    noon.update(17.5, A)
+    (record,) = sqlite_ledger.reader.consumers.all()
+    for moment, is_told in ((NOW + hours(18) - INSTANT, False), (NOW + hours(18), True), (NOW + hours(19), True)):
+        notes = " ".join(consumer_explanation(sqlite_ledger.reader, record, moment).notes)
+        assert ("It opens at the resume, for 2026-01-02 06:00:00 UTC." in notes) is is_told
 
 
 def test_the_end_of_a_run_that_is_found_late_leaves_what_is_not_recorded_yet_time_to_come(
     sqlite_ledger: Ledger,
 ) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    deploy(sqlite_ledger, A | B, coalesce=True, intake=Intake(debounce=hours(1)))
-    sqlite_ledger.writer.events.record([update(A)], noon)
-    let_pass(sqlite_ledger, noon + hours(1))
+    noon = Noon(sqlite_ledger, A | B, coalesce=True, intake=Intake(debounce=hours(1)))
+    noon.update(0, A)
+    noon.passes(1)
     (first,) = sqlite_ledger.reader.decisions.find()
-    sqlite_ledger.writer.events.record([update(A)], noon + hours(2))
-
-    sqlite_ledger.writer.decisions.ended("Completed", noon + hours(8), decision_id=first.id, late=True)
-    sqlite_ledger.writer.events.record([Recording(uuid4(), update(B).events, noon + hours(2.5))], noon + hours(8))
-
-    let_pass(sqlite_ledger, noon + hours(9))
-    assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(3.5), noon + hours(1)]
-
-
-def test_a_long_queue_that_lacks_an_asset_is_not_read(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One open window may hold very many updates; each costs as much as the first one."""
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    deploy(sqlite_ledger, (A & B).within(hours(6)), deadline=Deadline(hours(5)))
-    for minute in range(3):
-        sqlite_ledger.writer.events.record([update(A)], noon + timedelta(minutes=minute))
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Queues, "queued", None)
-        sqlite_ledger.writer.events.record([update(A)], noon + timedelta(minutes=3))
-
-    assert sqlite_ledger.writer.clock.run(noon + hours(4), noon + hours(4)).next == noon + hours(5)
-    assert sqlite_ledger.writer.clock.run(noon + hours(5), noon + hours(5)).next == noon + hours(6)
-    sqlite_ledger.writer.events.record([update(B)], noon + hours(5.9))
-    (decision,) = sqlite_ledger.reader.decisions.find()
-    assert len(sqlite_ledger.reader.decisions.events_of([decision])[decision.id]) == 5
+    noon.update(2, A)
+    sqlite_ledger.writer.decisions.ended("Completed", NOW + hours(8), decision_id=first.id, late=True)
+    noon.update(2.5, B, found=8)
+    assert noon.runs(9) == [(1, 1), (3.5, 2)]
 
 
 @pytest.mark.parametrize(
     ("schedule", "options", "due"),
     [
-        (A | B, {"intake": Intake(debounce=hours(1))}, hours(1)),
-        (A | B, {"intake": Intake(debounce=hours(2), max_wait=hours(3))}, hours(2)),
-        (A | B, {"intake": Intake(min_events=100, max_wait=hours(3))}, hours(3)),
-        (A & AtLeast(2, A, B, C), {"deadline": Deadline(hours(4))}, hours(4)),
-        (A.times(10) | B, {"intake": Intake(cooldown=hours(5)), "deadline": Deadline(hours(2))}, hours(2)),
+        ((A & B).within(hours(6)), {"deadline": Deadline(hours(5))}, 5),
+        (A | B, {"intake": Intake(debounce=hours(1))}, 1),
+        (A | B, {"intake": Intake(debounce=hours(2), max_wait=hours(3))}, 2),
+        (A | B, {"intake": Intake(min_events=100, max_wait=hours(3))}, 3),
+        (A & AtLeast(2, A, B, C), {"deadline": Deadline(hours(4))}, 4),
+        (A.times(10) | B, {"intake": Intake(cooldown=hours(5)), "deadline": Deadline(hours(2))}, 2),
+        (Schedule(A, opening=Opening(EVERY_SIX, EVERY_FOUR)), {}, 0.5),
     ],
-    ids=["debounce", "debounce with max_wait", "min_events", "quorum", "times"],
+    ids=["lacks an asset", "debounce", "debounce with max_wait", "min_events", "quorum", "times", "closed"],
 )
 def test_a_long_queue_that_waits_for_certain_is_not_read(
-    sqlite_ledger: Ledger,
-    monkeypatch: pytest.MonkeyPatch,
-    schedule: Any,
-    options: dict[str, Any],
-    due: timedelta,
+    sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, schedule: Any, options: dict[str, Any], due: float
 ) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    deploy(sqlite_ledger, schedule, **options)
+    """One open window may hold very many updates; each costs as much as the first one."""
+    noon = Noon(sqlite_ledger, schedule, **options)
     with monkeypatch.context() as patched:
         patched.setattr(Queues, "queued", None)
         for minute in range(3):
-            sqlite_ledger.writer.events.record([update(A)], noon + timedelta(minutes=minute))
-
-    assert sqlite_ledger.writer.clock.run(noon, noon).next == noon + due
-
-
-def test_a_long_queue_is_not_read_while_it_is_closed(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    deploy(sqlite_ledger, Schedule(A, opening=Opening(EVERY_SIX, EVERY_FOUR)))
-    let_pass(sqlite_ledger, noon + hours(0.5))
-    with monkeypatch.context() as patched:
-        patched.setattr(Queues, "queued", None)
-        sqlite_ledger.writer.events.record([update(A)], noon + hours(1))
-        sqlite_ledger.writer.events.record([update(A)], noon + hours(2))
-
-    let_pass(sqlite_ledger, noon + hours(6))
-    (decision,) = sqlite_ledger.reader.decisions.find()
-    assert decision.made == noon + hours(6)
-
-
-def test_the_deadline_of_an_opening_runs_with_what_is_there(sqlite_ledger: Ledger) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    opened = Schedule(A & B, opening=Opening(CronTriggerTimetable("0 13 * * *")))
-    deploy(sqlite_ledger, opened, deadline=Deadline(hours(1), then="run"))
-    let_pass(sqlite_ledger, noon + hours(24))
-    sqlite_ledger.writer.events.record([update(A)], noon + hours(24))
-
-    let_pass(sqlite_ledger, noon + hours(26))
-
-    (decision,) = sqlite_ledger.reader.decisions.find()
-    assert (decision.made, decision.by_deadline) == (noon + hours(26), True)
+            noon.update(minute / 60, A)
+    assert sqlite_ledger.writer.clock.run(NOW + hours(0.1), NOW + hours(0.1)).next == NOW + hours(due)
+    noon.update(0.2, B)
+    noon.update(0.2, C)
+    assert noon.runs(8)[0][1] >= 4, "nothing of it is lost"
 
 
 @pytest.mark.rule("9.14")
 def test_what_a_queue_waits_for_outlives_opening_hours_that_are_taken_away(sqlite_ledger: Ledger) -> None:
-    """The redeploy drops the opening hours; the cooldown that it brings has to end (9.14)."""
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    opened_at_one = Schedule(A, opening=Opening(CronTriggerTimetable("0 13 * * *")))
-    consumer = deploy(sqlite_ledger, opened_at_one)
-    sqlite_ledger.writer.events.record([update(A)], noon)
-    let_pass(sqlite_ledger, noon + hours(1))
-    sqlite_ledger.writer.events.record([update(A)], noon + hours(2))
-
-    sqlite_ledger.writer.consumers.change(consumer.id, declared(A, intake=Intake(cooldown=hours(6))), noon + hours(3))
-
-    let_pass(sqlite_ledger, noon + hours(7) - INSTANT)
-    assert len(sqlite_ledger.reader.decisions.find()) == 1
-    let_pass(sqlite_ledger, noon + hours(7))
-    assert len(sqlite_ledger.reader.decisions.find()) == 2
+    noon = Noon(sqlite_ledger, Schedule(A, opening=opening("0 13 * * *")))
+    noon.update(0, A)
+    noon.passes(1)
+    noon.update(2, A)
+    noon.change(3, A, intake=Intake(cooldown=hours(6)))
+    assert noon.runs(8) == [(1, 1), (7, 1)]
 
 
+@pytest.mark.rule("9.5", "9.14")
 def test_what_was_due_by_options_without_instants_is_not_made_up_for(sqlite_ledger: Ledger) -> None:
-    """For a while, the flow has no window; the end of the window before it falls into that time (9.5, 9.14)."""
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    timed, plain = declared((A & B).within(hours(1))), declared(A & B)
-    ledger = sqlite_ledger
-    deploy(ledger, (A & B).within(hours(1)))
-    ledger.writer.events.record([update(A)], noon)
-    ledger.writer.consumers.change(1, plain, noon + hours(0.5))
-    ledger.writer.consumers.change(1, timed, noon + hours(2))
-
-    let_pass(ledger, noon + hours(3))
-
-    (receipt,) = ledger.reader.receipts.of_event(ledger.reader.events.find()[0].id)
-    assert (receipt.receipt.status, receipt.at) == ("expired", noon + hours(2))
+    """For a while, the flow has no window; the end of the window before it falls into that time."""
+    timed = (A & B).within(hours(1))
+    noon = Noon(sqlite_ledger, timed)
+    event = noon.update(0, A).events[0]
+    noon.change(0.5, A & B)
+    noon.change(2, timed)
+    noon.passes(3)
+    (receipt,) = sqlite_ledger.reader.receipts.of_event(event.id)
+    assert (receipt.receipt.status, receipt.at) == ("expired", NOW + hours(2))
 
 
 @pytest.mark.parametrize("options", [{}, {"intake": Intake(cooldown=hours(4))}, {"deadline": Deadline(hours(9))}])
 def test_a_missed_deadline_says_run_only_as_long_as_there_is_such_a_deadline(
     sqlite_ledger: Ledger, options: dict[str, Any]
 ) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    ledger = sqlite_ledger
-    deploy(ledger, A & B, intake=Intake(cooldown=hours(4)), deadline=Deadline(hours(1), then="run"))
-    ledger.writer.events.record([update(A, B)], noon)
-    ledger.writer.events.record([update(A)], noon + hours(1))
-    let_pass(ledger, noon + hours(2))
-    ledger.writer.consumers.change(1, declared(A & B, **options), noon + hours(2.5))
-    ledger.writer.consumers.change(1, declared((A & B).within(hours(9))), noon + hours(5))
-
-    let_pass(ledger, noon + hours(6))
-
-    assert [each.made for each in ledger.reader.decisions.find()] == [noon]
+    intake, deadline = Intake(cooldown=hours(4)), Deadline(hours(1), then="run")
+    noon = Noon(sqlite_ledger, A & B, intake=intake, deadline=deadline)
+    noon.update(0, A, B)
+    noon.update(1, A)
+    noon.passes(2)
+    noon.change(2.5, A & B, **options)
+    noon.change(5, (A & B).within(hours(9)))
+    assert noon.runs(6) == [(0, 2)]
 
 
 def test_an_update_of_the_instant_of_a_pause_is_decided_before_it(sqlite_ledger: Ledger) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    deploy(sqlite_ledger, Schedule(A, opening=Opening(EVERY_SIX)), while_paused="keep")
-    let_pass(sqlite_ledger, noon - INSTANT)
+    noon = Noon(sqlite_ledger, Schedule(A, opening=Opening(EVERY_SIX)), while_paused="keep")
+    let_pass(sqlite_ledger, NOW - INSTANT)
     # The clock has not looked at the opening yet.
-    sqlite_ledger.writer.events.record([update(A)], noon + hours(1))
-
-    sqlite_ledger.writer.consumers.switch(1, paused=True, now=noon + hours(1))
-
-    let_pass(sqlite_ledger, noon + hours(2))
-    assert [each.made for each in sqlite_ledger.reader.decisions.find()] == [noon + hours(1)]
+    noon.update(1, A)
+    noon.switch(1, paused=True)
+    assert noon.runs(2) == [(1, 1)]
 
 
 @pytest.mark.rule("9.10")
 class TestLongQueue:
     """Very many updates cost their number, not its square: a reading and a judgement of each, counted."""
-
-    NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
     @pytest.fixture
     def judged(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -722,26 +528,38 @@ class TestLongQueue:
         costs: list[list[int]] = []
         for count in (50, 500):
             judged[:] = [0, 0]
-            ((_, decisions),) = sqlite_ledger.writer.events.record([update(*[A] * count)], self.NOON)
+            ((_, decisions),) = sqlite_ledger.writer.events.record([update(*[A] * count)], NOW)
             assert [len(each.events) for each in decisions] == [1] * count
             costs.append([*judged])
+        assert all(many <= 11 * few for few, many in zip(*costs, strict=True))
 
+    def test_of_a_window_after_a_downtime(self, sqlite_ledger: Ledger, judged: list[int]) -> None:
+        noon, events, costs = Noon(sqlite_ledger, (A & B).within(hours(1))), list[AssetEvent](), list[list[int]]()
+        for day, count in ((0, 40), (24, 400)):
+            moments = [NOW + hours(day + place * 2 / count) for place in range(count)]
+            found = [Recording(uuid4(), update(A).events, moment) for moment in moments]
+            events += [event for each in found for event in each.events]
+            sqlite_ledger.writer.events.record(found, NOW + hours(day + 5))
+            judged[:] = [0, 0]
+            noon.passes(day + 5)
+            costs.append([*judged])
+        receipts = [each for event in events for each in sqlite_ledger.reader.receipts.of_event(event.id)]
+        assert {each.receipt.status for each in receipts} == {"expired"}
         assert all(many <= 11 * few for few, many in zip(*costs, strict=True))
 
     def test_many_decisions_are_made_in_several_transactions(
-        self, tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch
+        self, new_sqlite: NewLedger, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(store, "MOST_DECISIONS", 3)
-        place, later = shutil.copy(template, tmp_path / "ledger.db"), self.NOON + timedelta(seconds=1)
-        with Ledger.open(place) as ledger:
-            deploy(ledger, A | B, intake=Intake(max_events=4))
-            ((_, first),) = ledger.writer.events.record([update(*[A] * 30)], self.NOON)
-            assert len(first) == 3
-            ((_, none),) = ledger.writer.events.record([update(B, B)], later)
-            assert none == []
-
-        # The process was killed, and another one goes on.
-        with Ledger.open(place) as ledger:
+        killed, later = new_sqlite(), NOW + timedelta(seconds=1)
+        deploy(killed, A | B, intake=Intake(max_events=4))
+        made = [
+            killed.writer.events.record([given], at)[0][1]
+            for given, at in ((update(*[A] * 30), NOW), (update(B, B), later))
+        ]
+        assert list(map(len, made)) == [3, 0]
+        # Another process goes on.
+        with Ledger.open(killed.place) as ledger:
             slices: list[int] = []
             while (passed := ledger.writer.clock.run(later, END)).next is not None and passed.next <= later:
                 slices.append(len(passed.decisions))
@@ -749,57 +567,27 @@ class TestLongQueue:
             consumed = ledger.reader.decisions.events_of(decisions)
         assert max(slices) == 3
         assert [len(consumed[each.id]) for each in decisions] == [4, 4, 4, 4, 4, 4, 4, 2, 2]
-        assert [each.made for each in decisions] == [self.NOON] * 8 + [later]
-
-    def test_of_a_window_after_a_downtime(self, sqlite_ledger: Ledger, judged: list[int]) -> None:
-        deploy(sqlite_ledger, (A & B).within(hours(1)))
-        costs: list[list[int]] = []
-        for day, count in enumerate((40, 400)):
-            start = self.NOON + hours(24 * day)
-            moments = [start + place * hours(2) / count for place in range(count)]
-            found = [Recording(uuid4(), update(A).events, moment) for moment in moments]
-            sqlite_ledger.writer.events.record(found, start + hours(5))
-            judged[:] = [0, 0]
-            let_pass(sqlite_ledger, start + hours(5))
-            costs.append([*judged])
-
-        receipts = [
-            each
-            for event in sqlite_ledger.reader.events.find(limit=1000)
-            for each in sqlite_ledger.reader.receipts.of_event(event.id)
-        ]
-        assert {each.receipt.status for each in receipts} == {"expired"}
-        assert all(many <= 11 * few for few, many in zip(*costs, strict=True))
+        assert [each.made for each in decisions] == [NOW] * 8 + [later]
 
 
 def test_an_opening_does_not_overtake_queues_of_which_a_look_takes_only_some(
     sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assetflow.ledger.write.consumers.AT_ONCE", 1)
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    deploy(sqlite_ledger, Schedule((A & B).within(hours(1)), Partitioning(), opening=Opening(EVERY_SIX)))
+    noon = Noon(sqlite_ledger, Schedule((A & B).within(hours(1)), Partitioning(), opening=Opening(EVERY_SIX)))
     deploy(sqlite_ledger, Schedule((A & C).within(hours(0.5)), Partitioning()), "flow/other")
-    let_pass(sqlite_ledger, noon)
-    for place, key in enumerate("xyz", 1):
-        sqlite_ledger.writer.events.record([update(A, partition_key=key)], noon + place * hours(0.1))
-
-    let_pass(sqlite_ledger, noon + hours(24))
-
-    reader = sqlite_ledger.reader
-    found = [receipt for event in reader.events.find() for receipt in reader.receipts.of_event(event.id)]
-    assert [each.at for each in found if each.consumer_name == "flow/one"] == [
-        noon + hours(1 + place / 10) for place in (1, 2, 3)
-    ]
+    noon.passes(0)
+    events = [noon.update(hour, A, key=key).events[0] for key, hour in (("x", 0.1), ("y", 0.2), ("z", 0.3))]
+    noon.passes(24)
+    found = [receipt for event in events for receipt in sqlite_ledger.reader.receipts.of_event(event.id)]
+    expired = [each.at for each in found if each.consumer_name == "flow/one"]
+    assert expired == [NOW + hours(1 + place / 10) for place in (1, 2, 3)]
 
 
 def test_a_deadline_of_an_opening_ends_when_a_redeploy_maps_keys(sqlite_ledger: Ledger) -> None:
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    opening, deadline = Opening(CronTriggerTimetable("0 13 * * *")), Deadline(hours(3), then="skip")
-    deploy(sqlite_ledger, Schedule(A & B, opening=opening), deadline=deadline)
-    let_pass(sqlite_ledger, noon + hours(1))
-    keyed = Schedule(A & B, Partitioning(), opening=opening)
-
-    sqlite_ledger.writer.consumers.change(1, declared(keyed, deadline=deadline), noon + hours(2))
-    let_pass(sqlite_ledger, noon + hours(12))
-
-    assert sqlite_ledger.reader.deadlines.missed() == []
+    opened, deadline = opening("0 13 * * *"), Deadline(hours(3), then="skip")
+    noon = Noon(sqlite_ledger, Schedule(A & B, opening=opened), deadline=deadline)
+    noon.passes(1)
+    noon.change(2, Schedule(A & B, Partitioning(), opening=opened), deadline=deadline)
+    noon.passes(12)
+    assert noon.missed() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -66,15 +67,6 @@ def test_8_6_a_run_by_hand_is_stored_once(place: Place) -> None:
     assert (others(place), place.names(place.update(RAW))) == ([], ["core"])
 
 
-def test_8_6_a_reader_waits_for_a_maker_that_runs_by_hand(place: Place) -> None:
-    place.deploy("board", kept([CORE, RAW], [BOARD]))
-    (made,) = place.update(RAW)
-    assert place.names(place.run("core", made, CORE)) == ["board"]
-    run = by_hand(place)
-    begin(place, run)
-    assert place.names(place.update(RAW)) == []
-
-
 def test_8_6_what_a_run_by_hand_tried_in_vain_is_not_tried_again(place: Place) -> None:
     (made,) = place.update(RAW)
     place.end(made, "failed")
@@ -89,17 +81,12 @@ def test_8_6_what_a_run_by_hand_tried_in_vain_is_not_tried_again(place: Place) -
 def test_8_6_a_run_by_hand_of_one_key_holds_back_no_other(sqlite_ledger: Ledger) -> None:
     place = Place(sqlite_ledger)
     place.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper()))
+    begin(place, by_hand(place))
+    assert others(place) == [], "a run without a key is of no target"
     run = by_hand(place, partition_key="k1")
     begin(place, run)
     assert place.names([*place.update(RAW, "k1"), *place.update(RAW, "k2")]) == ["core k2"]
     assert end(place, run) == ["core k1"]
-
-
-def test_8_6_a_run_of_a_flow_with_keys_without_a_key_is_of_no_target(sqlite_ledger: Ledger) -> None:
-    place = Place(sqlite_ledger)
-    place.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper()))
-    begin(place, by_hand(place))
-    assert others(place) == []
 
 
 def launch(place: Place, decision: Decision) -> UUID:
@@ -108,29 +95,72 @@ def launch(place: Place, decision: Decision) -> UUID:
     return run
 
 
-def test_8_6_a_run_that_never_began_has_tried_what_was_there_when_it_was_asked_for(place: Place) -> None:
-    (made,) = place.update(RAW)
-    place.update(RAW)
-    assert place.names(place.end(made, "failed")) == ["core"]
-
-
-def test_8_6_an_update_before_the_start_is_tried_by_the_run(place: Place) -> None:
+def what_happens(place: Place, steps: str) -> list[Decision]:
+    """Let things happen to a run that an update of raw data started; return what the end of the run asks for."""
     (made,) = place.update(RAW)
     run = launch(place, made)
-    place.update(RAW)
-    assert place.ledger.reader.freshness.lacks_start(run)
-    place.ledger.writer.runs.began(run, place.later(), place.now)
-    assert not place.ledger.reader.freshness.lacks_start(run)
-    assert place.end(made, "failed") == []
-    assert place.names(place.update(RAW)) == ["core"]
+    happens: dict[str, Callable[[], object]] = {
+        "update": lambda: place.update(RAW),
+        "deploy": lambda: place.deploy("core", kept([RAW], [CORE], code="2")),
+        "start": lambda: place.ledger.writer.runs.began(run, place.later(), place.now),
+        "early start": lambda: place.ledger.writer.runs.began(run, place.now + timedelta(hours=1), place.later()),
+        "make": lambda: place.make("core", made, CORE, run=run),
+        "make of the first": lambda: place.make("core", made, CORE, pins={RAW.uri: 1}, run=run),
+        "make with its start": lambda: place.make("core", made, CORE, run=run, started=place.later()),
+    }
+    *before, end = steps.split(", ")
+    for step in before:
+        happens[step]()
+    return place.end(made, "failed" if end == "fail" else "completed")
 
 
-def test_8_6_an_update_after_the_start_is_tried_anew_if_the_run_failed(place: Place) -> None:
+@pytest.mark.parametrize(
+    ("steps", "asked"),
+    [
+        # A run that never began has tried what was there when it was asked for.
+        ("update, fail", ["missing"]),
+        ("update, start, fail", []),
+        ("start, update, fail", ["missing"]),
+        # The clock of the run goes ahead: its start is not after the moment at which it is heard.
+        ("early start, update, fail", ["missing"]),
+        # What a task has not read is not tried, whatever the clocks say.
+        ("update, start, make of the first, end", ["data"]),
+        ("update, make of the first, start, end", ["data"]),
+        # An update tells of the start of its run if nobody has before.
+        ("update, make with its start, update, start, end", ["data"]),
+        # A task that cannot ask has read what was there when its run started.
+        ("update, start, make, end", []),
+        ("deploy, start, fail", []),
+        ("deploy, start, make, end", ["code"]),
+    ],
+)
+@pytest.mark.rule("8.2", "8.6")
+def test_what_came_before_the_start_of_a_run_is_tried_by_it(place: Place, steps: str, asked: list[str]) -> None:
+    assert [each.kind for decision in what_happens(place, steps) for each in decision.because] == asked
+
+
+@pytest.mark.parametrize(
+    ("steps", "read"), [("update, start, make, end", 2), ("update, make with its start, update, end", 2)]
+)
+def test_8_2_a_task_that_cannot_ask_has_read_what_was_there_at_its_start(place: Place, steps: str, read: int) -> None:
+    what_happens(place, steps)
+    (version,) = place.ledger.reader.freshness.versions(CORE.uri)
+    assert version.read == {RAW.uri: read}
+
+
+def test_8_6_what_a_run_was_asked_for_after_a_deploy_is_not_asked_for_again(place: Place) -> None:
+    """Whatever code its task names."""
+    (again,) = what_happens(place, "deploy, start, make, end")
+    assert place.run("core", again, CORE) == []
+
+
+def test_8_6_the_ledger_knows_whose_start_it_has_not_heard(place: Place) -> None:
     (made,) = place.update(RAW)
     run = launch(place, made)
+    freshness = place.ledger.reader.freshness
+    assert (freshness.lacks_start(run), freshness.knows_run(run), others(place)) == (True, True, [])
     place.ledger.writer.runs.began(run, place.later(), place.now)
-    place.update(RAW)
-    assert place.names(place.end(made, "failed")) == ["core"]
+    assert not freshness.lacks_start(run)
 
 
 @pytest.mark.parametrize("news", [False, True])
@@ -169,77 +199,6 @@ def test_8_6_the_start_of_a_run_by_hand_counts(place: Place) -> None:
     assert end(place, run, FAILED) == []
 
 
-def test_8_6_a_start_by_a_clock_that_goes_ahead_is_not_after_the_moment_at_which_it_is_heard(place: Place) -> None:
-    (made,) = place.update(RAW)
-    run = launch(place, made)
-    place.ledger.writer.runs.began(run, place.now + timedelta(hours=1), place.later())
-    place.update(RAW)
-    assert place.names(place.end(made, "failed")) == ["core"]
-
-
-def test_8_6_what_a_task_has_not_read_is_not_tried_whatever_the_clocks_say(place: Place) -> None:
-    (made,) = place.update(RAW)
-    run = launch(place, made)
-    place.update(RAW)
-    place.ledger.writer.runs.began(run, place.later(), place.now)
-    assert place.make("core", made, CORE, pins={RAW.uri: 1}, run=run) == []
-    assert place.names(place.end(made)) == ["core"]
-
-
-def test_8_6_what_a_task_has_not_read_is_not_tried_if_its_start_is_heard_of_later(place: Place) -> None:
-    (made,) = place.update(RAW)
-    run = launch(place, made)
-    place.update(RAW)
-    assert place.make("core", made, CORE, pins={RAW.uri: 1}, run=run) == []
-    place.ledger.writer.runs.began(run, place.later(), place.now)
-    assert place.names(place.end(made)) == ["core"]
-
-
-def test_8_6_an_update_tells_of_the_start_of_its_run_if_nobody_has_before(place: Place) -> None:
-    (made,) = place.update(RAW)
-    run = launch(place, made)
-    place.update(RAW)
-    started = place.later()
-    assert place.make("core", made, CORE, run=run, started=started) == []
-    assert not place.ledger.reader.freshness.lacks_start(run)
-    place.update(RAW)
-    place.ledger.writer.runs.began(run, place.later(), place.now)
-    assert place.names(place.end(made)) == ["core"]
-    (version,) = place.ledger.reader.freshness.versions(CORE.uri)
-    assert version.read == {RAW.uri: 2}
-
-
-def test_8_6_code_that_was_deployed_before_the_start_is_tried(place: Place) -> None:
-    (made,) = place.update(RAW)
-    run = launch(place, made)
-    place.deploy("core", kept([RAW], [CORE], code="2"))
-    place.ledger.writer.runs.began(run, place.later(), place.now)
-    assert place.end(made, "failed") == []
-
-
-def test_8_6_code_that_was_deployed_before_the_start_and_did_not_run_is_not_tried(place: Place) -> None:
-    (made,) = place.update(RAW)
-    run = launch(place, made)
-    place.deploy("core", kept([RAW], [CORE], code="2"))
-    place.ledger.writer.runs.began(run, place.later(), place.now)
-    place.make("core", made, CORE, run=run)
-    (again,) = place.end(made)
-    assert [each.kind for each in again.because] == ["code"]
-    # What this run was asked for after the deploy is not asked for again, whatever code its task names.
-    assert place.run("core", again, CORE) == []
-
-
-def test_8_2_a_task_that_cannot_ask_has_read_what_was_there_when_its_run_started(place: Place) -> None:
-    (made,) = place.update(RAW)
-    run = launch(place, made)
-    place.update(RAW)
-    place.ledger.writer.runs.began(run, place.later(), place.now)
-    place.make("core", made, CORE, run=run)
-    assert place.end(made) == []
-    (version,) = place.ledger.reader.freshness.versions(CORE.uri)
-    assert version.read == {RAW.uri: 2}
-
-
 def test_8_7_a_retry_counts_from_the_end_that_prefect_gives(sqlite_ledger: Ledger) -> None:
     place = Place(sqlite_ledger)
     place.deploy("core", kept([RAW], [CORE], retries=1, retry_delay=timedelta(minutes=5)))
@@ -262,14 +221,6 @@ def test_runs_of_what_is_not_compared_are_not_stored(sqlite_ledger: Ledger) -> N
     assert sqlite_ledger.writer.runs.goes_on(run, run.asked) == []
     assert not sqlite_ledger.reader.freshness.knows_run(run.run)
     assert sqlite_ledger.writer.runs.ended(run.run, COMPLETED, run.asked) is None
-
-
-def test_the_runs_of_decisions_are_known(place: Place) -> None:
-    (made,) = place.update(RAW)
-    run = uuid4()
-    place.ledger.writer.decisions.launched(made.id, run, place.later())
-    assert place.ledger.reader.freshness.knows_run(run)
-    assert others(place) == []
 
 
 def test_open_runs_are_read_in_turn_however_many_there_are(place: Place) -> None:
