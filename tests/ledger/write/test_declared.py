@@ -1,21 +1,28 @@
-"""Assets that deployed flows declare to make or read are known from then on, and never start a run."""
+"""What deployments declare, and what Prefect tells of them: assets, makers and watchers."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
 
+from assetflow import AssetWatcher, Eager
+from assetflow.core.graph.lineage import Learned, Node
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet, distinct
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.watchers.intake import CursorStep, Note, RefusedChange, WatcherIntake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
-from assetflow.errors import NameTaken
-from assetflow.ledger import Ledger
+from assetflow.errors import EvaluatorRunning, NameTaken
+from assetflow.ledger import Holder, Ledger
+from assetflow.ledger.lease import Role
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.operations.lookup import find_uri, near_assets
-from tests.ledger.making import NOW, A, B, deploy, update
+from assetflow.watchers import FileTrigger, WebhookTrigger
+from tests.ledger.making import NOW, A, B, C, declared, deploy, deploy_maker, update
+from tests.ledger.read.test_ended_runs import ended
 
 SALES = Asset("s3://lake/sales", name="sales", group="shop", extra={"owner": "till"})
 LATER = NOW + timedelta(minutes=1)
@@ -151,3 +158,125 @@ def test_listeners_hear_of_it(ledger: Ledger) -> None:
     declare(ledger, SALES)
     ((_, asset),) = ledger.reader.feed.after(seen).assets
     assert (asset.uri, asset.group) == (SALES.uri, "shop")
+
+
+DBT = Learned(uuid4(), "dbt/nightly", (B,), (A,))
+
+
+@pytest.mark.rule("2.9")
+def test_learned_makers_are_in_the_lineage_until_they_are_deleted(ledger: Ledger) -> None:
+    lineage = ledger.writer.lineage
+    for _ in range(2):
+        lineage.learn(DBT, NOW)
+    edges = ledger.reader.lineage.edges_of([Node("flow", "dbt/nightly")])
+    assert [(each.source.value, each.target.value) for each in edges] == [
+        (A.uri, "dbt/nightly"),
+        ("dbt/nightly", B.uri),
+    ]
+    assert ledger.reader.assets.get(uri=A.uri) is not None
+    ledger.writer.consumers.forget(DBT.deployment_id, NOW)
+    assert ledger.reader.lineage.edges_of([Node("flow", "dbt/nightly")]) == []
+
+
+@pytest.mark.rule("2.9")
+def test_rule_4_8_a_failed_run_of_a_learned_maker_is_one_of_a_failed_maker(ledger: Ledger) -> None:
+    failed = ended(DBT.deployment_id, 1)
+    assert ledger.writer.ended_runs.add([failed], NOW) == 0
+    ledger.writer.lineage.learn(DBT, NOW)
+    assert ledger.writer.ended_runs.add([failed], NOW) == 1
+    assert [run.flow for run in ledger.reader.ended_runs.failed_makers([B.uri])] == ["dbt/nightly"]
+
+
+@pytest.mark.rule("2.9")
+def test_what_was_learned_refuses_no_deploy_and_leaves_a_source(ledger: Ledger) -> None:
+    """An Eager flow makes A from B, and dbt makes B from A: nobody declared the circle. Contract 8.10."""
+    ledger.writer.lineage.learn(DBT, NOW)
+    deploy_maker(ledger, Eager(), [A], [B], "flow/eager")
+    with ledger.transaction(NOW) as unit:
+        assert not unit.state.is_made(B.uri)
+        assert not unit.state.is_declared(C.uri, besides=uuid4())
+
+
+def test_a_deploy_keeps_what_was_learned(ledger: Ledger) -> None:
+    consumer = deploy(ledger, A, "dbt/nightly", DBT.deployment_id)
+    ledger.writer.lineage.learn(DBT, NOW)
+    deploy(ledger, C, "dbt/nightly", consumer.deployment_id)
+    assert len(ledger.reader.lineage.declared()) == 2
+
+
+ONE, TWO = UUID(int=1), UUID(int=2)
+FILES = FileTrigger("/in/*")
+SOURCE = "amqp://mq:5672/ orders"
+
+
+def declare_watchers(ledger: Ledger, deployment: UUID, *watchers: AssetWatcher, uri: str = "s3://lake/a") -> None:
+    ledger.writer.lineage.declare(deployment, f"f/{deployment.int}", declared(Asset(uri, watchers=watchers)), NOW)
+
+
+def watched(ledger: Ledger) -> dict[str, list[str]]:
+    return {each.name: [asset.uri for asset in each.assets] for each in ledger.reader.watchers.all()}
+
+
+def test_rule_10_1_a_watcher_has_the_assets_of_all_its_deployments_and_goes_with_the_last(ledger: Ledger) -> None:
+    declare_watchers(ledger, ONE, AssetWatcher("w", FILES))
+    declare_watchers(ledger, TWO, AssetWatcher("w", FILES), uri="s3://lake/b")
+    assert watched(ledger) == {"w": ["s3://lake/a", "s3://lake/b"]}
+    declare_watchers(ledger, ONE)
+    assert watched(ledger) == {"w": ["s3://lake/b"]}
+    before = ledger.reader.watchers.latest_change()
+    ledger.writer.consumers.forget(TWO, NOW)
+    assert watched(ledger) == {}
+    assert ledger.reader.watchers.latest_change() != before
+
+
+def test_rule_10_4_a_cursor_outlives_a_redeploy_and_goes_when_the_watcher_looks_elsewhere(ledger: Ledger) -> None:
+    declare_watchers(ledger, ONE, AssetWatcher("w", FILES))
+    ledger.writer.watchers.record(WatcherIntake("file://", cursor=CursorStep("w", {"/in/a": [1]})), NOW)
+    ledger.writer.watchers.switch("w", paused=True, now=NOW)
+    declare_watchers(ledger, ONE, AssetWatcher("w", replace(FILES, every=timedelta(seconds=9))))
+    (kept,) = ledger.reader.watchers.all()
+    assert (kept.begun, kept.paused, ledger.reader.watchers.items("w")) == (True, True, {"/in/a": [1]})
+    declare_watchers(ledger, ONE, AssetWatcher("w", FileTrigger("/elsewhere/*")))
+    (moved,) = ledger.reader.watchers.all()
+    assert (moved.begun, moved.paused, ledger.reader.watchers.items("w")) == (False, True, {})
+
+
+def test_rule_10_2_what_comes_again_is_neither_recorded_nor_counted_again(ledger: Ledger) -> None:
+    declare_watchers(ledger, ONE, AssetWatcher("w", FILES))
+    recording, refused = update(A), RefusedChange(uuid4(), {}, "not JSON", ("w",))
+    made = {event.id: ("w",) for event in recording.events}
+    intake = WatcherIntake(SOURCE, [recording], [refused], made, notes=[Note(uuid4(), "d")])
+    ledger.writer.watchers.record(intake, NOW)
+    ledger.writer.watchers.record(replace(intake, notes=[]), NOW)
+    (watcher,) = ledger.reader.watchers.all()
+    assert (watcher.updates, watcher.refused, watcher.last_update) == (1, 1, NOW)
+    assert ledger.reader.watchers.notes(SOURCE) == intake.notes
+    ledger.writer.watchers.acknowledged([intake.notes[0].token])
+    assert ledger.reader.watchers.notes(SOURCE) == []
+
+
+def test_an_evaluator_and_one_process_with_watchers_work_on_a_ledger_together(ledger: Ledger) -> None:
+    evaluator, *others = (Holder(uuid4(), "host", number, Role.WATCHERS) for number in range(3))
+    ledger.writer.lease.acquire(replace(evaluator, role=Role.EVALUATOR))
+    ledger.writer.lease.acquire(others[0], is_alive=lambda _: True)
+    with pytest.raises(EvaluatorRunning, match="another process runs the watchers"):
+        ledger.writer.lease.acquire(others[1], is_alive=lambda _: True)
+    assert ledger.reader.lease() is not None
+
+
+def test_the_watchers_that_fail(ledger: Ledger) -> None:
+    declare_watchers(ledger, ONE, *(AssetWatcher(name, FILES) for name in ("fails", "paused", "watches")))
+    ledger.writer.watchers.set_state(["fails", "paused"], "failing", "there is no folder /in", NOW)
+    ledger.writer.watchers.switch("paused", paused=True, now=NOW)
+    (found,) = ledger.reader.watchers.failing()
+    assert (found.name, [asset.uri for asset in found.assets]) == ("fails", ["s3://lake/a"])
+
+
+def test_what_a_process_looks_after_are_watchers_that_are_not_paused_and_receive_no_webhooks(ledger: Ledger) -> None:
+    assert ledger.reader.watchers.status().watchers == 0
+    hook = AssetWatcher("hook", WebhookTrigger("${SECRET}"))
+    declare_watchers(ledger, ONE, hook, *(AssetWatcher(name, FILES) for name in ("fails", "paused", "works")))
+    ledger.writer.watchers.set_state(["hook", "fails", "paused"], "failing", "no such folder", NOW)
+    ledger.writer.watchers.switch("paused", paused=True, now=NOW)
+    told = ledger.reader.watchers.status()
+    assert (told.watchers, told.failing, told.alive) == (2, {"fails": "no such folder"}, False)

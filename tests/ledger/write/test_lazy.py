@@ -51,6 +51,10 @@ def test_8_14_a_lazy_flow_runs_at_its_first_data_and_then_when_its_policy_is_due
     place.deploy("core", lazy([RAW], [BOARD]))
     first = only(place.update(RAW))
     assert (first.kind, [(each.kind, each.uri) for each in first.because]) == ("lazy", [("freshness", BOARD.uri)])
+    record = place.ledger.reader.decisions.get(first.id)
+    assert record is not None
+    told = decision_explanation(place.ledger.reader, record)
+    assert told.words.endswith(f"because {BOARD.uri} has to be as new as its policy says.")
     place.run("core", first, BOARD)
     assert not place.update(RAW), "the policy leaves it time"
     stale = place.now
@@ -79,17 +83,6 @@ def test_8_16_a_plan_says_when_a_lazy_flow_is_looked_at(place: Place) -> None:
     assert only(passes(place, place.now + HOUR)).made - target.look < timedelta(minutes=1)
 
 
-def test_8_7_a_failed_run_is_repeated_once_after_the_delay(place: Place) -> None:
-    place.deploy("core", lazy([RAW], [BOARD]))
-    decision = only(place.update(RAW))
-    assert not place.end(decision, "failed")
-    failed = place.now
-    again = only(passes(place, failed + timedelta(minutes=20)))
-    assert failed + timedelta(minutes=5) <= again.made <= failed + timedelta(minutes=6)
-    place.end(again, "failed")
-    assert not passes(place, place.now + timedelta(minutes=20))
-
-
 def test_8_1_a_lazy_flow_has_outputs_and_no_partitions(place: Place) -> None:
     with pytest.raises(InvalidSchedule, match="makes no asset"):
         place.deploy("none", lazy([RAW], []))
@@ -100,15 +93,6 @@ def test_8_1_a_lazy_flow_has_outputs_and_no_partitions(place: Place) -> None:
     place.deploy("core", kept([RAW], [BOARD]))
     with pytest.raises(InvalidSchedule, match="core already"):
         place.deploy("second", lazy([RAW], [BOARD]))
-
-
-def test_8_14_the_explanation_names_the_policy(place: Place) -> None:
-    place.deploy("core", lazy([RAW], [BOARD]))
-    decision = only(place.update(RAW))
-    record = place.ledger.reader.decisions.get(decision.id)
-    assert record is not None
-    told = decision_explanation(place.ledger.reader, record)
-    assert told.words.endswith(f"because {BOARD.uri} has to be as new as its policy says.")
 
 
 def test_8_15_the_run_is_as_early_as_it_was_said_to_take(place: Place) -> None:

@@ -1,29 +1,43 @@
-"""What a flow with keys owes after a deploy or a pause is asked for in parts (contract 8.18)."""
+"""What a flow with keys owes after a deploy or a pause is asked for in parts. Contract 8.18."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from random import Random
 from typing import Literal
+from uuid import uuid4
 
 import pytest
+from sqlalchemy import func, select
 
 from assetflow import Asset
+from assetflow.core.freshness.state import state as freshness_state
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
+from assetflow.ledger.sql.freshness_tables import TARGET
+from tests.environment.postgres import new_database
 from tests.ledger.sql.test_plans import statements
-from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, Place, kept, only
 
 KEYS = [f"k{number:02}" for number in range(20)]
 FLOW = kept([RAW], [CORE], mapper=IdentityMapper(), catchup="all", code="1")
 
 
+def with_keys(ledger: Ledger) -> Place:
+    place = Place(ledger)
+    for key in KEYS:
+        place.update(RAW, key)
+    return place
+
+
 @pytest.fixture
 def place(sqlite_ledger: Ledger) -> Place:
-    found = Place(sqlite_ledger)
-    for key in KEYS:
-        found.update(RAW, key)
-    return found
+    return with_keys(sqlite_ledger)
 
 
 def keys(decisions: Sequence[Decision]) -> list[str]:
@@ -72,11 +86,10 @@ def test_8_6_what_is_below_waits_for_an_owed_key(place: Place) -> None:
 
 def test_8_18_a_pause_keeps_what_is_owed(place: Place) -> None:
     made = place.deploy("core", FLOW)
-    number = place.consumers["core"].id
-    place.ledger.writer.consumers.switch(number, paused=True, now=place.later())
+    consumers, number = place.ledger.writer.consumers, place.consumers["core"].id
+    consumers.switch(number, paused=True, now=place.later())
     assert not place.run("core", made[0], CORE)
-    _, resumed = place.ledger.writer.consumers.switch(number, paused=False, now=place.later())
-    assert keys(resumed) == ["k03"]
+    assert keys(consumers.switch(number, paused=False, now=place.later())[1]) == ["k03"]
 
 
 def test_8_16_the_plan_says_that_greater_keys_go_first(place: Place) -> None:
@@ -105,3 +118,168 @@ def test_8_16_a_deploy_judges_any_number_of_keys_with_the_same_statements(
                 place.deploy(f"flow {number}", flow)
             sent.append(len(found))
     assert sent[:2] == sent[2:]
+
+
+BY_KEY = IdentityMapper()
+
+
+@pytest.fixture
+def few(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Place:
+    """A ledger with keys, of which a pass judges five at once."""
+    monkeypatch.setattr(freshness_state, "MOST_JUDGED", 5)
+    return with_keys(ledger)
+
+
+def look(place: Place) -> list[Decision]:
+    """Let the clock go on once."""
+    now = place.later()
+    return place.ledger.writer.clock.run(now, now).decisions
+
+
+def look_at_all(place: Place) -> tuple[list[Decision], int]:
+    """Let the clock go on until nothing is due; return its decisions, and how often it went on."""
+    made, times, now = list[Decision](), 0, place.later()
+    while True:
+        passed = place.ledger.writer.clock.run(now, now)
+        made += passed.decisions
+        if passed.next is None or passed.next > now:
+            return made, times + bool(passed.decisions)
+        times += 1
+
+
+def flow(code: str) -> FlowDeclaration:
+    return kept([RAW], [CORE], mapper=BY_KEY, catchup="all", code=code)
+
+
+def pause_and_resume(place: Place, *updates: str) -> list[Decision]:
+    """Pause the flow core, update keys, and return what its resume asks for."""
+    number, consumers = place.consumers["core"].id, place.ledger.writer.consumers
+    consumers.switch(number, paused=True, now=place.later())
+    for key in updates:
+        assert not place.update(RAW, key)
+    return consumers.switch(number, paused=False, now=place.later())[1]
+
+
+def with_board(place: Place) -> Place:
+    """Deploy a flow that is up to date for all keys, and above it one that has to make all of them anew."""
+    for key in KEYS:
+        for asset in (CORE, LEFT, BOARD):
+            place.update(asset, key)
+    place.deploy("board", kept([CORE, LEFT], [BOARD], mapper=BY_KEY, catchup="all"))
+    look_at_all(place)
+    place.deploy("core", FLOW)
+    return place
+
+
+def test_8_18_a_deploy_judges_the_greatest_keys_and_the_clock_the_others(few: Place) -> None:
+    assert keys(few.deploy("core", FLOW)) == KEYS[:14:-1]
+    assert counts(few) == {"in_progress": 5, "owed": 15}
+    assert keys(look(few)) == KEYS[14:9:-1]
+    with Ledger.open(few.ledger._engine.url.render_as_string(hide_password=False)) as other:
+        # Another process goes on where one ended.
+        few.ledger = other
+        found, times = look_at_all(few)
+        assert (keys(found), times) == (KEYS[9:3:-1], 2)
+        assert counts(few) == {"in_progress": 16, "owed": 4}
+
+
+def test_8_8_the_clock_finds_what_a_pause_left_out_of_date(few: Place) -> None:
+    for key in KEYS:
+        few.update(CORE, key)
+    few.deploy("core", kept([RAW], [CORE], mapper=BY_KEY, catchup="all"))
+    look_at_all(few)
+    assert not pause_and_resume(few, "k00")
+    assert keys(look_at_all(few)[0]) == ["k00"]
+    assert counts(few) == {"in_progress": 1}
+
+
+def test_8_8_a_key_that_was_set_aside_and_changes_runs_at_once_and_once(few: Place) -> None:
+    few.deploy("core", FLOW)
+    assert "k00" in keys(few.update(RAW, "k00"))
+    assert "k00" not in keys(look_at_all(few)[0])
+    assert counts(few) == {"in_progress": 16, "owed": 4}
+
+
+def test_8_6_what_is_below_waits_for_a_key_that_was_set_aside(few: Place) -> None:
+    assert not with_board(few).update(LEFT, "k01")
+    assert counts(few, "board") == {"waits": 1}
+    few.deploy("core", flow("2"))
+    assert counts(few, "board") == {"waits": 1}, "also in the pass of the deploy"
+
+
+def test_8_6_what_is_below_does_not_wait_for_a_key_that_an_update_from_outside_has_made(few: Place) -> None:
+    assert keys(with_board(few).update(CORE, "k00")) == ["k00"]
+    assert "k00" not in keys(look_at_all(few)[0])
+
+
+def test_8_7_a_failed_run_is_repeated_at_its_time_although_its_flow_was_deployed_again(few: Place) -> None:
+    few.deploy("core", kept([RAW], [CORE], mapper=BY_KEY, catchup="all", retries=1, retry_delay=timedelta(minutes=5)))
+    look_at_all(few)
+    few.end(only(few.update(RAW, "k00")), "failed")
+    pause_and_resume(few)
+    assert "k00" not in keys(look_at_all(few)[0])
+    few.later(300)
+    assert "k00" in keys(look_at_all(few)[0])
+
+
+@pytest.mark.postgres
+def test_8_8_the_greatest_key_is_the_same_whatever_the_locale_of_postgres(
+    sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(freshness_state, "MOST_JUDGED", 2)
+    with new_database("en-US") as url, Ledger.open(url) as other:
+        for ledger in (sqlite_ledger, other):
+            place = Place(ledger)
+            for key in ("B", "a", "A", "b"):
+                place.update(RAW, key)
+            place.deploy("board", kept([RAW], [BOARD], mapper=BY_KEY, catchup="all", lookback=1))
+            look_at_all(place)
+            assert counts(place, "board") == {"in_progress": 1, "history": 3}
+            assert not place.update(RAW, "B")
+
+
+def test_8_18_a_batch_of_updates_judges_no_more_than_one_pass(few: Place) -> None:
+    few.deploy("core", FLOW)
+    number, now = few.consumers["core"].id, few.later()
+    other = [Recording(uuid4(), (AssetEvent(uuid4(), BOARD, now, Origin("api")),)) for _ in range(10)]
+    few.ledger.writer.events.record(other, now)
+    left = select(func.count()).where(TARGET.c.consumer == number, TARGET.c.look.is_not(None))
+    with few.ledger.transaction(now) as unit:
+        assert unit.connection.scalar(left) == 10
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_8_18_the_runs_do_not_depend_on_how_many_are_judged_at_once(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+    for most in (Random(seed).randint(1, 7), 1_000):
+        monkeypatch.setattr(freshness_state, "MOST_JUDGED", most)
+        with Ledger.open(tmp_path / f"{most}.db") as ledger:
+            ran.append(story(with_keys(ledger), Random(seed)))
+    assert ran[0] == ran[1]
+
+
+def story(place: Place, random: Random) -> list[str]:
+    """Deploy, update, pause, end and fail at random, and return which keys ran, in order."""
+    made: list[Decision] = []
+    for key in random.sample(KEYS, 10):
+        place.update(CORE, key)
+    made += place.deploy("core", FLOW) + look_at_all(place)[0]
+    waiting, ran = sorted(made, key=lambda each: each.target_key or ""), list[str]()
+    for step in range(30):
+        what = random.choice(["update", "end", "end", "fail", "deploy", "pause"])
+        if what == "update":
+            found = place.update(RAW, random.choice(KEYS))
+        elif what == "deploy":
+            found = place.deploy("core", flow(str(step)))
+        elif what == "pause":
+            found = pause_and_resume(place)
+        elif waiting:
+            decision = waiting.pop(random.randrange(len(waiting)))
+            ran.append(f"{decision.target_key} {what}")
+            found = place.run("core", decision, CORE) if what == "end" else place.end(decision, "failed")
+        else:
+            continue
+        waiting = sorted([*waiting, *found, *look_at_all(place)[0]], key=lambda each: each.target_key or "")
+    return [*ran, *(f"{each.target_key} goes on" for each in waiting)]
