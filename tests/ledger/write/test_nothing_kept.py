@@ -28,12 +28,19 @@ def remove(place: Place, name: str) -> None:
     place.ledger.writer.consumers.remove(place.consumers[name].id, place.later())
 
 
-def test_a_retry_of_a_flow_that_is_gone_leaves_the_clock_nothing_to_do(place: Place) -> None:
+def fail(place: Place) -> None:
+    """Let a flow fail that has a retry left."""
     place.deploy("core", kept([RAW], [CORE], retries=1))
     place.end(only(place.update(RAW)), "failed")
-    remove(place, "core")
-    passed = place.ledger.writer.clock.run(place.now + HOUR, place.now + HOUR)
-    assert passed.next is None
+
+
+@pytest.mark.parametrize("becomes", [None, FlowDeclaration(ConsumerOptions(), (CORE,), (RAW,))])
+def test_a_retry_of_a_flow_that_is_gone_or_another_leaves_the_clock_nothing_to_do(
+    place: Place, becomes: FlowDeclaration | None
+) -> None:
+    fail(place)
+    remove(place, "core") if becomes is None else place.deploy("core", becomes)
+    assert place.ledger.writer.clock.run(place.now + HOUR, place.now + HOUR).next is None
 
 
 def test_a_policy_of_a_flow_that_is_gone_leaves_the_clock_nothing_to_do(place: Place) -> None:
@@ -47,17 +54,8 @@ def test_a_policy_of_a_flow_that_is_gone_leaves_the_clock_nothing_to_do(place: P
     assert not passed.policy_changes
 
 
-def test_another_schedule_for_the_last_flow_leaves_the_clock_nothing_to_do(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE], retries=1))
-    place.end(only(place.update(RAW)), "failed")
-    place.deploy("core", FlowDeclaration(ConsumerOptions(), (CORE,), (RAW,)))
-    passed = place.ledger.writer.clock.run(place.now + HOUR, place.now + HOUR)
-    assert passed.next is None
-
-
 def test_others_are_decided_on_a_ledger_that_was_stuck(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE], retries=1))
-    place.end(only(place.update(RAW)), "failed")
+    fail(place)
     remove(place, "core")
     ledger = place.ledger
     with ledger._engine.begin() as connection:

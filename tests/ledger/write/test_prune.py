@@ -2,22 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import Table, func, select
 
+from assetflow.core.freshness.state.source import REMEMBERED
+from assetflow.core.partitions import IdentityMapper
+from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset, AssetAlias
-from assetflow.core.values.consumers import Consumer, Decision
+from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import Recording
-from assetflow.core.values.schedule_values import PartitionedAssetTimetable
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.timing import Deadline
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
 from assetflow.ledger.records import EventFilter
+from assetflow.ledger.sql.freshness_tables import KEPT_RUN, POLICY_CHANGE
+from assetflow.ledger.sql.tables import DECISION, MISSED_DEADLINE
 from assetflow.ledger.write import prune as pruning
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, B, C, deploy, event, recording, update
+from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
 
 BEFORE = NOW
 OLD = NOW - timedelta(days=100)
@@ -40,15 +52,14 @@ def end(ledger: Ledger, *decisions: Decision) -> list[UUID]:
     return runs
 
 
-def prune(ledger: Ledger) -> Pruned:
+def prune(ledger: Ledger, before: datetime = BEFORE) -> Pruned:
     """Prune to the end, and check that a count beforehand gives the same numbers."""
-    foreseen, done, after = ledger.reader.pruning.count(BEFORE), Pruned(), 0
-    while (step := ledger.writer.prune(BEFORE, after)).upto is not None:
-        done, after = done + step.pruned, step.upto
-    done += step.pruned
-    assert done == foreseen
-    assert ledger.reader.pruning.count(BEFORE) == Pruned()
-    return done
+    foreseen, done, step = ledger.reader.pruning.count(before), Pruned(), ledger.writer.prune(before)
+    while step.upto is not None:
+        done, step = done + step.pruned, ledger.writer.prune(before, step.upto)
+    assert done + step.pruned == foreseen
+    assert ledger.reader.pruning.count(before) == Pruned()
+    return foreseen
 
 
 def known(ledger: Ledger, *recordings: Recording) -> list[bool]:
@@ -173,11 +184,9 @@ def test_which_decisions_and_runs_are_over(ledger: Ledger) -> None:
     over, waiting = record(ledger, old(A), old(A))
     (young,) = record(ledger, update(A), at=NOW)
     runs = end(ledger, over, young)
-    assert ledger.reader.pruning.open_decisions([over.id, waiting.id, young.id, uuid4()], BEFORE) == {
-        waiting.id,
-        young.id,
-    }
-    assert ledger.reader.pruning.finished_runs(runs, BEFORE) == {runs[0]}
+    pruning = ledger.reader.pruning
+    assert pruning.open_decisions([over.id, waiting.id, young.id, uuid4()], BEFORE) == {waiting.id, young.id}
+    assert pruning.finished_runs(runs, BEFORE) == {runs[0]}
 
 
 @pytest.mark.parametrize("chunk", [1, 3])
@@ -201,25 +210,231 @@ def test_after_a_kill_at_any_step_the_next_one_does_the_rest(
 
 def test_the_rules_decide_the_same_with_and_without_pruning(new_sqlite: NewLedger) -> None:
     """Two ledgers record the same; one of them is pruned after each step."""
-
-    def consumers(ledger: Ledger) -> list[Consumer]:
-        schedules = (A, A & B, (A & B) | C, AssetAlias("x"), B & AssetAlias("x"))
-        return [
-            deploy(ledger, schedule, f"flow/{number}", UUID(int=number + 1))
-            for number, schedule in enumerate(schedules)
-        ]
-
     pruned, whole = new_sqlite(), new_sqlite()
-    for ledger in (pruned, whole):
-        consumers(ledger)
+    for number, schedule in enumerate((A, A & B, (A & B) | C, AssetAlias("x"), B & AssetAlias("x"))):
+        for ledger in (pruned, whole):
+            deploy(ledger, schedule, f"flow/{number}", UUID(int=number + 1))
     steps = [A, B, A, C, A, B, B, C, A, A, B, C, B, A]
     for number, asset in enumerate(steps):
         heard = recording(event(asset, occurred=OLD, aliases=("x",) if number % 4 == 1 else ()))
         made = [record(ledger, heard) for ledger in (pruned, whole)]
-        assert [(each.id, [e.id for e in each.events]) for each in made[0]] == [
-            (each.id, [e.id for e in each.events]) for each in made[1]
-        ]
+        ids = [[(each.id, [event.id for event in each.events]) for each in decisions] for decisions in made]
+        assert ids[0] == ids[1]
         for ledger, decisions in zip((pruned, whole), made, strict=True):
             end(ledger, *decisions)
         prune(pruned)
     assert pruned.reader.events.count() < whole.reader.events.count() == len(steps)
+
+
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+BOARD = Asset("s3://lake/board", freshness=FreshnessPolicy(2 * HOUR, warn_after=HOUR))
+
+
+@pytest.fixture
+def place(ledger: Ledger) -> Place:
+    return Place(ledger)
+
+
+def count(ledger: Ledger, table: Table) -> int:
+    with ledger.writes() as connection:
+        return connection.execute(select(func.count()).select_from(table)).scalar_one()
+
+
+@pytest.mark.parametrize("rows", [3, 5_000])
+def test_decisions_and_runs_of_eager_flows_go(place: Place, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pruning, "ROWS", rows)
+    place.deploy("core", kept([RAW], [CORE]))
+    for _ in range(REMEMBERED + 5):
+        place.run("core", only(place.update(RAW)), CORE)
+    last = only(place.update(RAW))
+    place.run("core", last, CORE)
+
+    pruned = prune(place.ledger, place.later())
+
+    assert (pruned.decisions, pruned.runs) == (REMEMBERED + 5, 6)
+    assert [each.id for each in place.ledger.reader.decisions.find()] == [last.id]
+    # How long a run is expected to take stays known.
+    assert count(place.ledger, KEPT_RUN) == REMEMBERED
+    assert prune(place.ledger, place.later()) == Pruned()
+    decision = only(place.update(RAW, version="1"))
+    place.run("core", decision, CORE)
+    assert not place.update(RAW, version="1")
+
+
+def test_what_a_target_waits_for_and_what_is_young_stays(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    young = place.now
+    first = only(place.update(RAW))
+    place.make("core", first, CORE)
+    place.end(first, "failed")
+    second = only(place.update(RAW))
+
+    pruned = prune(place.ledger, young)
+
+    assert (pruned.decisions, pruned.runs) == (0, 0)
+    assert [each.id for each in place.ledger.reader.decisions.find()] == [second.id, first.id]
+    # The last one is not launched yet: the launch reads what it was asked for.
+    prune(place.ledger, place.later())
+    (left,) = place.ledger.reader.decisions.find()
+    assert set(place.ledger.reader.decisions.asked([left])) == {second.id}
+    assert count(place.ledger, KEPT_RUN) == 1
+
+
+def test_of_a_key_the_last_decision_stays_and_its_backfills_are_counted(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper()))
+    for key in ("mon", "tue", "mon", "mon"):
+        place.run("core", only(place.update(RAW, key)), CORE)
+    assert prune(place.ledger, place.later()).decisions == 2
+    decisions, consumer = place.ledger.writer.decisions, place.consumers["core"].id
+    for done in (0, 1):
+        (decision,) = decisions.backfill(consumer, {"mon": done}, at_once=1, now=place.later())
+        place.run("core", decision, CORE)
+    assert prune(place.ledger, place.later()).decisions == 1
+    found = place.ledger.reader.decisions.by_key(consumer)
+    assert {key: each.backfills for key, each in found.items()} == {"tue": 0, "mon": 2}
+
+
+def test_missed_deadlines_go_once_they_are_announced(ledger: Ledger) -> None:
+    deploy(ledger, A & B, deadline=Deadline(HOUR))
+    for day in range(3):
+        ledger.writer.events.record([update(A)], NOW + day * DAY)
+        ledger.writer.clock.run(NOW + day * DAY + 2 * HOUR, NOW + day * DAY + 2 * HOUR)
+        ledger.writer.events.record([update(B)], NOW + day * DAY + 3 * HOUR)
+    later = NOW + 10 * DAY
+    assert prune(ledger, later).deadlines == 0
+    ledger.writer.clock.announced([each.number for each in ledger.writer.clock.to_announce(10)], NOW)
+
+    assert prune(ledger, later).deadlines == 2
+    # Its number is where readers of what is new go on.
+    assert [each.number for each in ledger.reader.deadlines.missed()] == [3]
+    assert count(ledger, MISSED_DEADLINE) == 1
+
+
+def test_changes_of_freshness_go_once_prefect_has_them(place: Place) -> None:
+    place.deploy("report", kept([RAW], [BOARD], on=()))
+    place.run("report", only(place.update(RAW)), BOARD)
+    place.update(RAW)
+    place.later(5 * HOUR.total_seconds())
+    place.ledger.writer.clock.run(place.now, place.now)
+    changes = place.ledger.reader.policies.changes()
+    assert len(changes) > 1
+    assert prune(place.ledger, place.later()).changes == 0
+    place.ledger.writer.freshness.stored([each.number for each in changes], place.now)
+
+    assert prune(place.ledger, place.later()).changes == len(changes) - 1
+    assert place.ledger.reader.policies.changes()[0].number == changes[0].number
+    assert count(place.ledger, POLICY_CHANGE) == 1
+
+
+def test_decisions_without_updates_go(ledger: Ledger) -> None:
+    """A deadline may run a flow for which nothing is queued any more."""
+    consumer = deploy(ledger, A)
+    with ledger.writes() as connection:
+        for number in range(3):
+            values = {"id": uuid4(), "consumer": consumer.id, "deployment_id": uuid4(), "target_key": ""}
+            values |= {"made": NOW, "decided": NOW, "kind": "time", "status": "ended", "ended": NOW}
+            values |= {"flow_run_id": uuid4(), "attempts": 0, "error": "", "run_state": "Completed"}
+            values |= {"by_deadline": False, "because": [], "number": number + 1}
+            connection.execute(DECISION.insert().values(**values))
+
+    assert prune(ledger, NOW + DAY) == Pruned(decisions=2)
+    assert [each.number for each in ledger.reader.decisions.find()] == [3]
+
+
+SLOW_BOARD = Asset("s3://lake/board", freshness=FreshnessPolicy(300 * DAY))
+
+
+def versions(place: Place, asset: Asset) -> int:
+    return len(place.ledger.reader.freshness.versions(asset.uri))
+
+
+def facts(place: Place) -> Sequence[object]:
+    """What is said of the assets: states, causes, plan, and how old the data of those with a policy is."""
+    reader = place.ledger.reader
+    statuses = [(each.uri, each.state, each.causes) for each in reader.freshness.statuses(None, place.now)]
+    plan = [as_json(each) for each in reader.freshness.plan(place.now)]
+    return [statuses, plan, [(each.uri, each.record.data_time) for each in reader.policies.all()]]
+
+
+def judged(place: Place) -> datetime | str | None:
+    """Let the clock judge the policy anew, and return the data time."""
+    place.later(DAY.total_seconds())
+    place.ledger.writer.clock.run(place.now, place.now)
+    (found,) = place.ledger.reader.policies.all()
+    return found.record.data_time  # pyright: ignore[reportReturnType]
+
+
+def chain(place: Place) -> datetime:
+    """Make a board of a fact of raw data; return when the raw data was updated that the board lacks."""
+    place.deploy("core", kept([RAW], [CORE]))
+    place.deploy("report", kept([CORE], [SLOW_BOARD], on=()))
+    place.run("report", only(place.run("core", only(place.update(RAW)), CORE)), SLOW_BOARD)
+    place.later(DAY.total_seconds())
+    return again(place)
+
+
+def again(place: Place) -> datetime:
+    """Update the raw data, and let the fact be made again; return when the data was updated."""
+    decision = only(place.update(RAW))
+    updated = place.now
+    place.run("core", decision, CORE)
+    return updated
+
+
+@pytest.mark.parametrize("is_redeployed", [False, True], ids=["", "reads nothing any more"])
+def test_8_12_the_data_time_is_that_of_the_first_version_that_was_not_read(place: Place, is_redeployed: bool) -> None:
+    stale = chain(place)
+    if is_redeployed:
+        place.deploy("report", kept([], [SLOW_BOARD], on=()))
+    for _ in range(3):
+        place.later(100 * DAY.total_seconds())
+        again(place)
+    before = facts(place)
+    prune(place.ledger, place.now)
+    assert facts(place) == before
+    # The update judges the policy again, with what is left.
+    again(place)
+    assert judged(place) == stale
+
+
+def test_versions_that_nothing_was_made_from_go_and_young_ones_stay(place: Place) -> None:
+    place.deploy("core", kept([RAW], [CORE]))
+    for _ in range(5):
+        place.run("core", only(place.update(RAW)), CORE)
+    prune(place.ledger, place.now - DAY)
+    assert (versions(place, RAW), versions(place, CORE)) == (5, 5)
+    place.later(10 * DAY.total_seconds())
+    prune(place.ledger, place.now)
+    assert (versions(place, RAW), versions(place, CORE)) == (1, 1)
+    place.run("core", only(place.update(RAW)), CORE)
+    assert facts(place)[0] == [(CORE.uri, "fresh", ()), (RAW.uri, "source", ())]
+
+
+def test_8_6_inputs_that_were_tried_stay_tried(place: Place) -> None:
+    """The version that a run tried comes back after another one: it is not tried again."""
+    place.deploy("core", kept([RAW], [CORE]))
+    place.end(only(place.update(RAW, version="1")), "failed")
+    place.deploy("core", kept([RAW], [CORE]), paused=True)
+    place.ledger.writer.consumers.switch(place.consumers["core"].id, paused=True, now=place.later())
+    for version in ("2", "3", "1"):
+        place.update(RAW, version=version)
+    place.later(10 * DAY.total_seconds())
+    prune(place.ledger, place.now)
+    _, made = place.ledger.writer.consumers.switch(place.consumers["core"].id, paused=False, now=place.later())
+    assert made == []
+
+
+def test_8_5_the_update_that_an_output_is_compared_with_stays(place: Place) -> None:
+    """Another flow updates the output from something else: it is compared with the update before."""
+    place.deploy("core", kept([RAW], [CORE]))
+    other = Asset("s3://lake/other")
+    place.deploy("patch", FlowDeclaration(ConsumerOptions(to_schedule(other)), (CORE,), (other,)))
+    place.run("core", only(place.update(RAW)), CORE)
+    for _ in range(2):
+        patched = only(place.update(other))
+        place.make("patch", patched, CORE, pins={other.uri: 99})
+        place.end(patched)
+    before = facts(place)
+    place.later(10 * DAY.total_seconds())
+    prune(place.ledger, place.now)
+    assert facts(place) == before

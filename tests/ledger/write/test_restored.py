@@ -151,9 +151,9 @@ def test_a_cooldown_that_is_deployed_later_counts_from_the_latest_of_the_adopted
 
 def lived(ledger: Ledger, found: Sequence[Any]) -> None:
     """Let a ledger record these updates as they come, and decide each instant in time."""
-    for moment, recording in found:
+    for moment, each in found:
         let_pass(ledger, moment - INSTANT)
-        ledger.writer.events.record([recording], moment)
+        ledger.writer.events.record([each], moment)
 
 
 def runs_of(ledger: Ledger, until: datetime) -> list[Decided]:
@@ -177,8 +177,8 @@ def runs_of(ledger: Ledger, until: datetime) -> list[Decided]:
 
 def restore(ledger: Ledger, decided: Sequence[Decided], found: Sequence[Any]) -> None:
     ledger.writer.events.begin_adoption(decided)
-    for _, recording in found:
-        ledger.writer.events.record([recording], END)
+    for _, each in found:
+        ledger.writer.events.record([each], END)
     ledger.writer.events.end_adoption(END)
     let_pass(ledger, END)
 

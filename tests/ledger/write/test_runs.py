@@ -1,4 +1,4 @@
-"""Runs of Eager flows: by hand, their starts and ends as Prefect gives them, and runs that the clock decides. Contract 8.6."""
+"""Runs of Eager flows: by hand, with the times that Prefect gives, and as the clock decides. Contract 8.6."""
 
 from __future__ import annotations
 
