@@ -42,21 +42,14 @@ def test_rule_11_4_the_queued_events_that_a_changed_schedule_loses_are_those_tha
         update(ledger, ORDERS, minute)
     flow = wanted("report/shop", CUSTOMERS & OTHER)
     (change,) = compared(ledger, flow).consumers
-    assert (change.kind, change.before, change.after) == (
-        "changed",
-        "orders AND customers",
-        "customers AND s3://lake/other",
-    )
+    changed = ("changed", "orders AND customers", "customers AND s3://lake/other")
+    assert (change.kind, change.before, change.after) == changed
     assert change.superseded == {ORDERS.uri: 3}
     assert ledger.reader.queues.size(consumer.id)[1] == 3
 
     ledger.writer.consumers.change(consumer.id, flow.text, NOW)
-    statuses = [
-        each.receipt.status
-        for event in ledger.reader.events.find()
-        for each in ledger.reader.receipts.of_event(event.id)
-    ]
-    assert statuses == ["superseded"] * 3
+    receipts = [each for event in ledger.reader.events.find() for each in ledger.reader.receipts.of_event(event.id)]
+    assert [each.receipt.status for each in receipts] == ["superseded"] * 3
 
 
 def test_rule_11_4_runs_that_the_deploy_starts_at_once_are_those_that_it_then_starts(ledger: Ledger) -> None:
@@ -70,14 +63,13 @@ def test_rule_11_4_runs_that_the_deploy_starts_at_once_are_those_that_it_then_st
 
 
 def test_rule_11_4_keys_are_mapped_anew(ledger: Ledger) -> None:
-    deploy(
-        ledger,
-        "report/shop",
-        PartitionedAssetTimetable(assets=HOURLY & ORDERS, default_partition_mapper=StartOfDayMapper()),
+    before, after = (
+        PartitionedAssetTimetable(assets=HOURLY & ORDERS, default_partition_mapper=mapper)
+        for mapper in (StartOfDayMapper(), StartOfMonthMapper())
     )
+    deploy(ledger, "report/shop", before)
     update(ledger, HOURLY, 1, "2026-01-01T01:00:00")
-    schedule = PartitionedAssetTimetable(assets=HOURLY & ORDERS, default_partition_mapper=StartOfMonthMapper())
-    (change,) = compared(ledger, wanted("report/shop", schedule)).consumers
+    (change,) = compared(ledger, wanted("report/shop", after)).consumers
     assert (change.mapped_anew, change.superseded) == (1, {})
     assert change.before != change.after
 

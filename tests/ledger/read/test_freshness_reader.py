@@ -86,43 +86,6 @@ def test_8_9_missing_then_fresh_then_stale(ledger: Ledger) -> None:
     assert from_json(Status, as_json(found)) == found
 
 
-def test_8_9_what_is_below_something_stale_is_outdated(ledger: Ledger) -> None:
-    deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
-    deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
-    run(ledger, record(ledger, A), B)
-    run(ledger, ledger.reader.decisions.find(limit=1), C)
-    record(ledger, A)
-
-    found = status(ledger, C)
-
-    assert (found.state, found.outdated, found.words) == ("fresh", True, "fresh, outdated")
-
-
-def test_8_9_another_code_version_is_a_cause(ledger: Ledger) -> None:
-    deploy_maker(ledger, Eager(), [B], [A], "make/x", code_version="1")
-    run(ledger, record(ledger, A), B)
-    deploy_maker(ledger, Eager(on=["data"]), [B], [A], "make/x", code_version="2")
-
-    assert [cause.words for cause in status(ledger, B).causes] == ["the code changed: no version → 2"]
-
-
-def test_8_9_an_asset_with_keys_is_counted_by_state(ledger: Ledger) -> None:
-    deploy_maker(ledger, BY_KEY, [B], [A], "make/x")
-    run(ledger, record(ledger, A, partition_key="2"), B)
-    run(ledger, record(ledger, A, partition_key="1"), B)
-    record(ledger, A, partition_key="1")
-    record(ledger, A, partition_key="3")
-
-    found = status(ledger, B)
-
-    assert (found.state, found.counts, found.words) == (
-        "stale",
-        {"stale": 1, "missing": 1, "fresh": 1},
-        "1 stale, 1 missing, 1 fresh",
-    )
-    assert [status(ledger, B, key).state for key in "123"] == ["stale", "fresh", "missing"]
-
-
 @pytest.mark.parametrize("outputs", [[B], [B, C]], ids=["one output", "two outputs"])
 def test_8_9_counts_are_those_of_the_items(ledger: Ledger, outputs: list[Asset]) -> None:
     """Also with an input that every target reads, and a flow whose outputs are not all made."""
@@ -162,13 +125,8 @@ def test_8_9_the_list_has_everything_that_is_compared(ledger: Ledger) -> None:
     deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
     deploy_maker(ledger, A, [B], [A], "make-b/x")
 
-    found = ledger.reader.freshness.statuses(None, NOW)
-
-    assert [(each.uri, each.state) for each in found] == [
-        (A.uri, "unknown"),
-        (B.uri, "missing"),
-        (C.uri, "missing"),
-    ]
+    found = [(each.uri, each.state) for each in ledger.reader.freshness.statuses(None, NOW)]
+    assert found == [(A.uri, "unknown"), (B.uri, "missing"), (C.uri, "missing")]
 
 
 def test_8_9_not_more_causes_than_people_read(ledger: Ledger) -> None:
@@ -318,12 +276,8 @@ def test_8_12_a_data_path_may_end_at_something_made_that_was_not_read(ledger: Le
     record(ledger, C, minute=1, inputs={B.uri: 1})
     record(ledger, B, minute=2, inputs={A.uri: 1})
 
-    path = ledger.reader.freshness.data_path(C.uri)
-
-    assert [(step.uri, step.moment, step.source) for step in path] == [
-        (C.uri, NOW + 2 * MINUTE, False),
-        (B.uri, NOW + 2 * MINUTE, False),
-    ]
+    path = [(step.uri, step.moment, step.source) for step in ledger.reader.freshness.data_path(C.uri)]
+    assert path == [(C.uri, NOW + 2 * MINUTE, False), (B.uri, NOW + 2 * MINUTE, False)]
     assert ledger.reader.freshness.data_path("s3://lake/nothing") == []
 
 

@@ -111,16 +111,6 @@ def test_8_18_a_stopped_backfill_asks_for_nothing_and_holds_nothing(place: Place
     assert state(place) == ("completed", {"done": 2})
 
 
-def test_8_18_a_removed_flow_is_taken_off(place: Place) -> None:
-    fresh_chain(place)
-    (core,) = begin(place, CORE.uri)
-    place.ledger.writer.consumers.remove(place.consumers["board"].id, place.later())
-    assert not place.end(core)
-    assert state(place) == ("failed", {"done": 1, "removed": 1})
-    place.ledger.writer.backfills.resume(1, place.later())
-    assert state(place) == ("failed", {"done": 1, "removed": 1})
-
-
 def test_8_18_a_pause_does_not_hold_it(place: Place) -> None:
     fresh_chain(place)
     place.ledger.writer.consumers.switch(place.consumers["core"].id, paused=True, now=place.later())

@@ -17,11 +17,9 @@ from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
-from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerFilter
 from tests.ledger.sql.test_plans import statements
-from tests.ledger.write.test_backfills import begin
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, SPACE, Place, kept, only
 
 COMPLETED = RunEnd("Completed", "completed")
@@ -110,25 +108,6 @@ def test_8_12_data_gets_old_through_it(place: Place) -> None:
     assert (told.change.state, told.change.at) == ("fail", changed + hour)
 
 
-def test_8_18_a_backfill_runs_it(place: Place) -> None:
-    place.deploy("core", unscheduled([RAW], [CORE]))
-    place.deploy("below", unscheduled([CORE], [BOARD]))
-    place.update(RAW)
-    core = only(begin(place, CORE.uri))
-    assert place.names([core]) == ["core"]
-    below = only(place.run("core", core, CORE))
-    assert (place.names([below]), below.kind) == (["below"], "backfill")
-    assert not place.run("below", below, BOARD)
-
-
-def test_8_10_it_closes_no_circle_with_an_eager_flow(place: Place) -> None:
-    place.deploy("board", kept([CORE], [BOARD]))
-    with pytest.raises(InvalidSchedule, match="core → board → core") as raised:
-        place.deploy("core", unscheduled([BOARD], [CORE]))
-    assert raised.value.rule == "8.10"
-    place.deploy("core", unscheduled([RAW], [CORE]))
-
-
 def test_lists_and_numbers_of_consumers_leave_it_out(place: Place) -> None:
     reader = place.ledger.reader
     place.deploy("core", unscheduled([RAW], [CORE]))
@@ -172,17 +151,6 @@ def declared_before(place: Place) -> None:
     """Declare core and leave it out of the data graph."""
     text = declaration_to_text(unscheduled([RAW], [CORE]))
     place.ledger.writer.lineage.declare(uuid5(SPACE, "core"), "core", text, place.later())
-
-
-def test_8_2_what_it_made_before_it_was_known_has_read_what_was_there_then(place: Place) -> None:
-    place.deploy("board", kept([CORE], [BOARD]))
-    declared_before(place)
-    place.update(RAW)
-    assert not place.run("board", only(place.update(CORE)), BOARD)
-    assert not place.deploy("core", unscheduled([RAW], [CORE]))
-    assert (state(place, CORE), state(place, BOARD)) == (("fresh", False), ("fresh", False))
-    assert not place.update(RAW)
-    assert (state(place, CORE), state(place, BOARD)) == (("stale", True), ("fresh", True))
 
 
 def test_8_2_a_history_before_the_first_eager_flow_starts_no_flood(place: Place) -> None:
