@@ -14,7 +14,9 @@ from uuid import UUID
 import numpy
 import pytest
 
+from assetflow.core.explain.what_if import RunToStart, WhatIf
 from assetflow.core.json_data import check_json, fit_json, fit_number, fit_text
+from assetflow.core.shapes import as_json, as_text
 from assetflow.errors import InvalidEvent
 
 
@@ -140,3 +142,9 @@ def test_texts_and_numbers() -> None:
     assert [fit_text(each) for each in ("\ud83d\ude00", "a\0b", "é")] == ["😀", "a\ufffdb", "é"]
     numbers: list[object] = [1, 0.5, 2**63, float("nan"), True, "1", None]
     assert [fit_number(each) for each in numbers] == [1, 0.5, None, None, None, None, None]
+
+
+def test_a_lone_surrogate_leaves_as_it_came() -> None:
+    fact = WhatIf((RunToStart("a\ud800b", None, 1),))
+    assert json.loads(as_text(WhatIf, fact)) == as_json(fact)
+    assert b"\\ud800" in as_text(WhatIf, fact)

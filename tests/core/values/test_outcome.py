@@ -25,18 +25,6 @@ def made(outcome: TaskOutcome, key: str | None = None) -> list[tuple[Any, ...]]:
     return [(u.asset.uri, dict(u.extra), u.partition_key, u.aliases) for u in outcome.updates(key)]
 
 
-def test_rule_2_1_one_update_for_each_outlet_with_the_runs_key() -> None:
-    assert made(TaskOutcome([A, B]), "k") == [(A.uri, {}, "k", ()), (B.uri, {}, "k", ())]
-
-
-def test_rule_2_1_same_uri_counts_once_also_through_references() -> None:
-    outcome = TaskOutcome([Asset.ref(name="a"), Asset.ref(uri=A.uri), A, Asset(A.uri, name="a")], {"a": A.uri}.get)
-
-    (update,) = outcome.updates()
-
-    assert update.asset.uri == A.uri
-
-
 def test_rule_2_7_an_extra_of_a_task_has_the_limit_of_all_others() -> None:
     with pytest.raises(RecordingFailed, match="the extra has 65547 bytes, the limit is 65536"):
         TaskOutcome([A]).say(A, {"rows": "x" * EXTRA_BYTES})
@@ -67,13 +55,6 @@ def test_rule_1_6_an_update_has_all_names_that_the_task_gives_to_the_uri() -> No
     ]
 
 
-def test_rule_2_1_reference_to_nothing_makes_none() -> None:
-    outcome = TaskOutcome([Asset.ref(name="nobody"), A])
-    outcome.say(Asset.ref(name="nobody"), {"n": 1})
-
-    assert made(outcome) == [(A.uri, {}, None, ())]
-
-
 def test_the_asset_that_declares_more_than_a_reference_is_kept() -> None:
     (update,) = TaskOutcome([Asset.ref(uri=A.uri), Asset(A.uri, name="a", group="g")]).updates()
 
@@ -89,14 +70,6 @@ def test_rule_2_3_extras_are_merged_and_assigning_replaces() -> None:
     outcome.assign(A, {"c": 3})
     outcome.extra_of(A)["d"] = 4
     assert made(outcome)[0][1] == {"c": 3, "d": 4}
-
-
-def test_rule_2_3_reference_and_asset_share_an_extra() -> None:
-    outcome = TaskOutcome([Asset.ref(name="a"), A], {"a": A.uri}.get)
-    outcome.say(Asset.ref(name="a"), {"n": 1})
-    outcome.say(A, {"m": 2})
-
-    assert made(outcome) == [(A.uri, {"n": 1, "m": 2}, None, ())]
 
 
 @pytest.mark.parametrize(
@@ -143,10 +116,6 @@ def test_rule_2_4_same_asset_and_extra_through_several_aliases_is_one_update() -
     ]
 
 
-def test_rule_2_4_nothing_added_no_update() -> None:
-    assert made(TaskOutcome([X])) == []
-
-
 def test_rule_2_4_an_outlet_that_is_also_added_to_an_alias_makes_two_events() -> None:
     outcome = TaskOutcome([A, X])
     outcome.add(X, A)
@@ -162,15 +131,6 @@ def test_rule_2_5_keys_in_order_instead_of_the_runs_key() -> None:
     assert [(uri, key) for uri, _, key, _ in made(outcome, "r")] == [
         (A.uri, "l"), (A.uri, "k"), (A.uri, "j"), (B.uri, "r"),
     ]  # fmt: skip
-
-
-def test_rule_2_5_no_partition_at_all_leaves_the_runs_key() -> None:
-    outcome = TaskOutcome([A, B])
-    outcome.add_partitions(A, [])
-    outcome.add_partitions(B, "k")
-    outcome.add_partitions(B, [])
-
-    assert [(uri, key) for uri, _, key, _ in made(outcome, "r")] == [(A.uri, "r"), (B.uri, "k")]
 
 
 def test_rule_2_5_only_partitions_and_none_named_is_no_update() -> None:

@@ -1,4 +1,4 @@
-"""What is not shown, and how large an extra from outside may be."""
+"""What is not shown, what is shown as an escape, and how large an extra from outside may be."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from assetflow.core.values.addresses import REDACTED, looks_secret, redact, reda
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.words import shown
 from assetflow.errors import TooLarge
 from tests.core.world import NOW, A
 
@@ -106,3 +107,21 @@ def test_extras_from_outside_are_limited() -> None:
 )
 def test_addresses_are_shown_without_passwords(text: str, shown: str) -> None:
     assert without_passwords(text) == shown
+
+
+INVISIBLE = "\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
+
+
+@pytest.mark.parametrize("character", INVISIBLE)
+def test_what_cannot_be_seen_becomes_an_escape(character: str) -> None:
+    assert shown(f"a{character}b") == f"a\\u{ord(character):04x}b"
+
+
+def test_control_characters_become_escapes() -> None:
+    assert shown("a\x1b[31mb\n\U000e0001") == "a\\x1b[31mb\\n\\U000e0001"
+    assert shown("a\nb\x07", keep="\n") == "a\nb\\x07"
+
+
+def test_other_text_stays() -> None:
+    assert shown("Grüße, 数据 – s3://lake/ä") == "Grüße, 数据 – s3://lake/ä"
+    assert shown(7) == "7"

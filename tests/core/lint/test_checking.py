@@ -1,4 +1,4 @@
-"""When a condition certainly follows from another one, and the branches of an OR that are useless for that reason."""
+"""What a lint finds: conditions that follow from others, and mappers that share no target key. Contract 11.2."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assetflow.core.lint.checking import implies, useless_branches
+from assetflow.core.lint.checking import implies, may_meet, useless_branches
+from assetflow.core.partitions import (
+    AllowedKeyMapper,
+    FixedKeyMapper,
+    IdentityMapper,
+    PartitionMapper,
+    StartOfDayMapper,
+    StartOfHourMapper,
+    StartOfMonthMapper,
+    StaticMapper,
+)
 from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AssetAll, AssetAny, AtLeast, Condition, Token
@@ -57,3 +67,26 @@ def test_what_follows_holds_whenever_the_other_one_does(one: Condition, other: C
 )
 def test_the_useless_branches_of_an_or(condition: Condition, useless: list[str]) -> None:
     assert [branch.describe() for branch, _ in useless_branches(condition)] == useless
+
+
+DAYS = StartOfDayMapper()
+
+
+@pytest.mark.rule("11.2")
+@pytest.mark.parametrize(
+    ("other", "meets"),
+    [
+        (StartOfDayMapper(input_format="%Y%m%d"), True),
+        (StartOfMonthMapper(output_format="%Y-%m-%d"), True),
+        (IdentityMapper(), True),
+        (FixedKeyMapper("2026-03-01"), True),
+        (AllowedKeyMapper(["eu", "2026-03-01"]), True),
+        (StartOfHourMapper(), False),
+        (StartOfMonthMapper(), False),
+        (FixedKeyMapper("all"), False),
+        (StaticMapper({"de": "eu"}), False),
+    ],
+    ids=lambda value: value.describe() if isinstance(value, PartitionMapper) else "",
+)
+def test_mappers_meet_unless_neither_can_read_the_others_keys(other: PartitionMapper, meets: bool) -> None:
+    assert (may_meet(DAYS, other), may_meet(other, DAYS)) == (meets, meets)
