@@ -130,30 +130,108 @@ def works(ledger: LedgerHere) -> Works:
     return Works(ledger)
 
 
-async def test_runs_are_created_ahead_and_topped_up(works: Works) -> None:
+async def happens(works: Works, consumer: Consumer, steps: str) -> None:
+    """Let things happen to a consumer: `+5` lets hours pass before a look, `look` looks at once."""
+    for step in steps.split():
+        match step:
+            case "look":
+                await works.look()
+            case "restart":
+                works.restart()
+            case "pause" | "resume":
+                works.ledger.switch(consumer, paused=step == "pause")
+            case "hold" | "release":
+                works.ledger.switch(consumer, held=step == "hold")
+            case "change":
+                works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *", catchup=HOURLY.catchup))
+            case "remove":
+                works.ledger.here.writer.consumers.remove(consumer.id, works.clock.now)
+            case "lose":
+                works.ledger.here.writer.consumers.drop_timers([consumer.id])
+            case "fail":
+                works.runs.fails = [PrefectUnreachable("503")]
+            case _:
+                await works.look(hours=float(step))
+
+
+@pytest.mark.rule("6.1")
+@pytest.mark.parametrize(
+    ("steps", "times"),
+    [
+        ("look look", "13:00 14:00 15:00"),
+        ("look +1", "13:00 14:00 15:00 16:00"),
+        # Those that were due while no evaluator ran are created.
+        ("look restart +4", "13:00 14:00 15:00 16:00 17:00 18:00 19:00"),
+        # A pause deletes upcoming runs, and its times are skipped; those of a hold run later.
+        ("look pause +1", "13:00"),
+        ("look pause +1 +5 resume restart look", "13:00 19:00 20:00 21:00"),
+        ("look hold +1", "13:00"),
+        ("look hold +1 restart +2 release look", "13:00 14:00 15:00 16:00 17:00 18:00"),
+        ("look change +1", "13:00 14:15 15:15 16:15"),
+        ("look lose change restart look", "13:15 14:15 15:15"),
+        ("look remove look", ""),
+        ("fail look", ""),
+        ("fail look +0.01", "13:00 14:00 15:00"),
+    ],
+)
+async def test_each_time_has_one_run_whatever_happens(works: Works, steps: str, times: str) -> None:
     consumer = works.ledger.deploy(HOURLY)
-    await works.look()
-    assert works.runs.of(consumer) == ["13:00", "14:00", "15:00"]
-    await works.look()
-    assert works.runs.calls == 3
-    await works.look(hours=1)
-    assert works.runs.of(consumer) == ["13:00", "14:00", "15:00", "16:00"]
+    await happens(works, consumer, steps)
+    assert works.runs.of(consumer) == times.split()
     assert works.told == [tick.time for tick in works.runs.order]
+    assert works.runs.calls <= len(works.runs.order) + ("fail" in steps)
+
+
+@pytest.mark.rule("6.1")
+@pytest.mark.parametrize(
+    ("steps", "times"),
+    [
+        # A worker took the run of 13:00; those of 14:00 and 15:00 were created in advance, and nobody took them.
+        ("look restart +10", "00:00 01:00 13:00 22:00 23:00"),
+        # Also after a hold, only the latest missed time runs.
+        ("look hold look release +5", "17:00 18:00 19:00 20:00"),
+    ],
+)
+async def test_only_the_latest_missed_time_runs_if_the_timetable_says_so(works: Works, steps: str, times: str) -> None:
+    consumer = works.ledger.deploy(replace(HOURLY, catchup="latest"))
+    works.runs.taken.add(START + timedelta(hours=1))
+    await happens(works, consumer, steps)
+    assert works.runs.of(consumer) == times.split()
+
+
+async def test_a_late_run_is_skipped_when_its_next_time_comes_and_not_before(works: Works) -> None:
+    consumer = works.ledger.deploy(replace(HOURLY, catchup="latest"))
+    for expected in (["13:00"], ["13:00"], ["14:00"], ["15:00"]):
+        await works.look()
+        assert works.runs.of(consumer)[:1] == expected
+        works.clock.pass_(hours=1)
+    works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *", catchup="latest"))
+    await works.look()
+    assert works.runs.of(consumer)[:2] == ["16:00", "17:15"], "no later time has one"
+
+
+async def test_runs_that_were_due_are_created_oldest_first_with_the_keys_of_their_ticks(works: Works) -> None:
+    works.ledger.deploy(CronPartitionTimetable("0 * * * *", key_format="%Y-%m-%dT%H"))
+    works.ledger.deploy(CronPartitionTimetable("15 * * * *", key_format="%Y-%m-%dT%H"))
+    await works.look()
+    works.restart()
+    works.runs.order.clear()
+    await works.look(hours=10)
+    times = [tick.time for tick in works.runs.order]
+    assert times == sorted(times)
+    assert [tick.partition_key for tick in works.runs.order] == [f"{time:%Y-%m-%dT%H}" for time in times]
+    assert len(times) == 20
 
 
 async def test_rare_times_have_runs_too_and_frequent_ones_are_limited(works: Works) -> None:
     weekly = works.ledger.deploy(CronTriggerTimetable("0 0 * * 1"))
     often = works.ledger.deploy(CronTriggerTimetable("* * * * *"))
+    works.ledger.deploy(Asset("a"))
+    works.ledger.deploy(PartitionedAtRuntime())
     await works.look(seconds=10)
     assert works.runs.of(weekly) == ["00:00"] * LEAD.at_least
     assert len(works.runs.of(often)) == LEAD.at_most
-
-
-async def test_a_timetable_without_times_has_no_runs(works: Works) -> None:
-    works.ledger.deploy(Asset("a"))
-    works.ledger.deploy(PartitionedAtRuntime())
-    await works.look()
-    assert works.runs.made == works.ledger.timers == {}
+    assert set(works.ledger.timers) == {weekly.id, often.id}, "the others have no times"
 
 
 async def test_a_time_equal_to_that_of_the_deploy_has_a_run(works: Works) -> None:
@@ -161,58 +239,6 @@ async def test_a_time_equal_to_that_of_the_deploy_has_a_run(works: Works) -> Non
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
     assert works.runs.of(consumer)[0] == "12:00"
-
-
-@pytest.mark.rule("6.1")
-async def test_runs_that_were_due_while_no_evaluator_ran_are_created_oldest_first(works: Works) -> None:
-    first, second = works.ledger.deploy(HOURLY), works.ledger.deploy(CronTriggerTimetable("15 * * * *"))
-    await works.look()
-    works.restart()
-    works.runs.order.clear()
-    await works.look(hours=10)
-    times = [tick.time for tick in works.runs.order]
-    assert times == sorted(times)
-    assert works.runs.of(first) == sorted(f"{hour % 24:02}:00" for hour in range(13, 26))
-    assert works.runs.of(second) == sorted(f"{hour % 24:02}:15" for hour in range(13, 26))
-
-
-@pytest.mark.rule("6.1")
-async def test_only_the_latest_missed_time_runs_if_the_timetable_says_so(works: Works) -> None:
-    consumer = works.ledger.deploy(replace(HOURLY, catchup="latest"))
-    await works.look()
-    works.runs.taken.add(START + timedelta(hours=1))
-    works.restart()
-    works.runs.order.clear()
-    # Those of 14:00 and 15:00 were created in advance, and no worker took them.
-    await works.look(hours=10)
-    assert works.runs.of(consumer) == ["00:00", "01:00", "13:00", "22:00", "23:00"]
-    assert [f"{tick.time:%H:%M}" for tick in works.runs.order] == ["22:00", "23:00", "00:00", "01:00"][:4]
-
-
-async def test_a_late_run_is_skipped_when_its_next_time_comes(works: Works) -> None:
-    consumer = works.ledger.deploy(replace(HOURLY, catchup="latest"))
-    for expected in (["13:00"], ["13:00"], ["14:00"], ["15:00"]):
-        await works.look()
-        assert works.runs.of(consumer)[:1] == expected
-        works.clock.pass_(hours=1)
-
-
-async def test_after_a_hold_only_the_latest_missed_time_runs_if_the_timetable_says_so(works: Works) -> None:
-    consumer = works.ledger.deploy(replace(HOURLY, catchup=False))
-    await works.look()
-    works.ledger.switch(consumer, held=True)
-    await works.look()
-    works.ledger.switch(consumer, held=False)
-    await works.look(hours=5)
-    assert works.runs.of(consumer)[:2] == ["17:00", "18:00"]
-
-
-async def test_a_late_run_stays_while_no_later_time_has_one(works: Works) -> None:
-    consumer = works.ledger.deploy(replace(HOURLY, catchup="latest"))
-    await works.look()
-    works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *", catchup="latest"))
-    await works.look(minutes=50)
-    assert works.runs.of(consumer)[:2] == ["13:00", "14:15"]
 
 
 async def test_a_long_backlog_is_created_in_portions(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,51 +265,6 @@ async def test_a_crash_after_a_run_was_created_leads_to_no_second_run(works: Wor
     assert works.runs.of(consumer) == ["13:00", "14:00", "15:00"]
 
 
-async def test_the_runs_of_a_lost_ledger_are_replaced(works: Works) -> None:
-    consumer = works.ledger.deploy(HOURLY)
-    await works.look()
-    works.ledger.here.writer.consumers.drop_timers([consumer.id])
-    works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *"))
-    works.restart()
-    await works.look()
-    assert works.runs.of(consumer) == ["13:15", "14:15", "15:15"]
-
-
-@pytest.mark.rule("6.1")
-async def test_a_pause_deletes_upcoming_runs_and_its_times_are_skipped(works: Works) -> None:
-    consumer = works.ledger.deploy(HOURLY)
-    await works.look()
-    works.ledger.switch(consumer, paused=True)
-    await works.look(hours=1)
-    assert works.runs.of(consumer) == ["13:00"]
-    await works.look(hours=5)
-    works.ledger.switch(consumer, paused=False)
-    works.restart()
-    await works.look()
-    assert works.runs.of(consumer) == ["13:00", "19:00", "20:00", "21:00"]
-
-
-async def test_a_hold_deletes_upcoming_runs_and_its_times_run_later(works: Works) -> None:
-    consumer = works.ledger.deploy(HOURLY)
-    await works.look()
-    works.ledger.switch(consumer, held=True)
-    await works.look(hours=1)
-    assert works.runs.of(consumer) == ["13:00"]
-    works.restart()
-    await works.look(hours=2)
-    works.ledger.switch(consumer, held=False)
-    await works.look()
-    assert works.runs.of(consumer) == ["13:00", "14:00", "15:00", "16:00", "17:00", "18:00"]
-
-
-async def test_another_timetable_replaces_the_upcoming_runs(works: Works) -> None:
-    consumer = works.ledger.deploy(HOURLY)
-    await works.look()
-    works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *"))
-    await works.look(hours=1)
-    assert works.runs.of(consumer) == ["13:00", "14:15", "15:15", "16:15"]
-
-
 @pytest.mark.rule("6.1")
 async def test_a_changed_condition_keeps_the_upcoming_runs(works: Works) -> None:
     consumer = works.ledger.deploy(AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("a")))
@@ -307,14 +288,6 @@ async def test_removing_the_timetable_deletes_the_upcoming_runs(works: Works, re
     assert list(works.ledger.timers) == [other.id]
 
 
-async def test_removing_a_consumer_deletes_its_upcoming_runs(works: Works) -> None:
-    consumer = works.ledger.deploy(HOURLY)
-    await works.look()
-    works.ledger.here.writer.consumers.remove(consumer.id, works.clock.now)
-    await works.look()
-    assert works.runs.made == works.ledger.timers == {}
-
-
 async def test_runs_that_a_redeploy_would_create_differently_are_replaced(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     works.inherited[consumer.deployment_id] = "parameters of today"
@@ -331,27 +304,6 @@ async def test_the_values_of_a_deployment_may_become_known_later(works: Works) -
     works.inherited[consumer.deployment_id] = "parameters"
     await works.look()
     assert works.runs.calls == 3
-
-
-@pytest.mark.rule("5.7")
-async def test_keys_are_those_of_the_ticks_not_of_now(works: Works) -> None:
-    works.ledger.deploy(CronPartitionTimetable("0 * * * *", key_format="%Y-%m-%dT%H"))
-    await works.look()
-    works.restart()
-    await works.look(hours=6)
-    assert [tick.partition_key for tick in works.runs.order] == [
-        f"{tick.time:%Y-%m-%dT%H}" for tick in works.runs.order
-    ]
-    assert len(works.runs.order) == 9
-
-
-async def test_no_time_is_lost_while_prefect_is_down(works: Works) -> None:
-    consumer = works.ledger.deploy(HOURLY)
-    works.runs.fails = [PrefectUnreachable("503")]
-    await works.look()
-    assert works.runs.of(consumer) == []
-    await works.look(seconds=10)
-    assert works.runs.of(consumer) == ["13:00", "14:00", "15:00"]
 
 
 async def test_times_work_again_when_prefect_has_answered_and_not_before(works: Works) -> None:

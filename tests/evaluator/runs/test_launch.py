@@ -64,7 +64,7 @@ async def test_decisions_are_launched_oldest_first_one_at_a_time(pad: Pad) -> No
     assert pad.runs.most_at_once == 1
 
 
-async def test_the_log_names_decision_and_run(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
+async def test_log_and_context_name_the_decision(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
     (decision,) = pad.decide(1)
     with caplog.at_level(logging.INFO, "assetflow.evaluator"):
         pad.go()
@@ -72,6 +72,9 @@ async def test_the_log_names_decision_and_run(pad: Pad, caplog: pytest.LogCaptur
     (told,) = (vars(each) for each in caplog.records if "started run" in each.message)
     assert (told["consumer"], told["decision"]) == ("report/daily", str(decision))
     assert told["flow_run"] == str(pad.ledger.runs[decision])
+    context = pad.runs.contexts[decision]
+    assert (context.decision, context.consumer, context.partition_key) == (decision, "report/daily", None)
+    assert [event.uri for event in context.events or ()] == ["a"]
 
 
 async def test_a_decision_of_another_process_is_found_without_a_wake_up(pad: Pad) -> None:
@@ -79,15 +82,6 @@ async def test_a_decision_of_another_process_is_found_without_a_wake_up(pad: Pad
     await asyncio.sleep(0)
     pad.decide(1)
     await until_async(lambda: pad.ledger.runs)
-
-
-async def test_the_context_names_decision_consumer_and_events(pad: Pad) -> None:
-    (decision,) = pad.decide(1)
-    pad.go()
-    await until_async(lambda: pad.ledger.runs)
-    context = pad.runs.contexts[decision]
-    assert (context.decision, context.consumer, context.partition_key) == (decision, "report/daily", None)
-    assert [event.uri for event in context.events or ()] == ["a"]
 
 
 async def test_events_that_are_too_large_for_a_context_are_stored_in_an_artifact(pad: Pad) -> None:
@@ -102,24 +96,36 @@ async def test_events_that_are_too_large_for_a_context_are_stored_in_an_artifact
     assert [(each.id, name) for each, name in pad.logs.kept] == [(*pad.ledger.decisions, "report/daily")]
 
 
-@pytest.mark.parametrize("error", [PrefectUnreachable("503"), LedgerLocked("held"), ConnectionError("cut")])
-async def test_a_failed_launch_is_retried(pad: Pad, error: Exception) -> None:
+LOCAL = [Unsendable("surrogates not allowed")]
+BUSY = [PrefectUnreachable("busy")]
+
+
+@pytest.mark.rule("4.6")
+@pytest.mark.parametrize(
+    ("fails", "given_up", "logged"),
+    [
+        (BUSY * 2, "", ""),
+        ([LedgerLocked("held")] * 2, "", ""),
+        ([ConnectionError("cut")] * 2, "", ""),
+        ([PrefectRefused("Deployment not found")], "Deployment not found", "Deployment not found"),
+        # The reason why a decision waits is logged once.
+        (BUSY * (FAILURES_NOT_LOGGED + 2), "", "waits for its run: busy"),
+        ([ValueError("a bug")] * 9, "", "a bug"),
+        # An answer of Prefect restarts the count of unsent attempts.
+        ([*LOCAL * (ATTEMPTS_TO_SEND - 1), *BUSY, *LOCAL * (ATTEMPTS_TO_SEND - 1)], "", ""),
+        (LOCAL * 100, "surrogates not allowed", "surrogates not allowed"),
+    ],
+)
+async def test_a_launch_that_fails_is_tried_again_or_given_up_and_later_ones_go_on(
+    pad: Pad, caplog: pytest.LogCaptureFixture, fails: list[Exception], given_up: str, logged: str
+) -> None:
     first, second = pad.decide(2)
-    pad.runs.fails[first] = [error, error]
+    pad.runs.fails[first] = [*fails]
     pad.go()
-    await until_async(lambda: len(pad.ledger.runs) == 2)
-    assert pad.runs.order == [first, second]
-    assert pad.ledger.given_up == {}
-
-
-async def test_the_reason_why_a_decision_waits_is_logged_and_stored(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
-    (decision,) = pad.decide(1)
-    pad.runs.fails[decision] = [PrefectUnreachable("busy")] * (FAILURES_NOT_LOGGED + 2)
-    pad.go()
-    await until_async(lambda: pad.ledger.runs, seconds=20)
-    assert pad.ledger.calls.count("attempt_failed") == 2
-    assert pad.ledger.decisions[decision].attempts == 2
-    assert caplog.text.count("waits for its run: busy") == 1
+    await until_async(lambda: second in pad.ledger.runs, seconds=20)
+    assert pad.runs.order == pad.told == ([second] if given_up else [first, second])
+    assert [given_up in reason for reason in pad.ledger.given_up.values()] == [True] * bool(given_up)
+    assert caplog.text.count(logged) == 1 or not logged
 
 
 @pytest.mark.rule("4.6")
@@ -131,23 +137,28 @@ async def test_a_run_that_could_not_be_marked_is_found_again_and_not_created_twi
     assert pad.runs.order == [decision]
 
 
+@pytest.mark.failure(
+    "Prefect",
+    "a request for a run cannot be written",
+    "after five attempts it is undeliverable; younger decisions get their runs",
+)
+async def test_attempts_are_counted(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
+    unsent, waits = pad.decide(2)
+    pad.runs.fails = {unsent: LOCAL * 100, waits: BUSY * (FAILURES_NOT_LOGGED + 2) + [ValueError("a bug")]}
+    pad.go()
+    await until_async(lambda: pad.ledger.runs, seconds=20)
+    assert len(pad.runs.fails[unsent]) == 100 - ATTEMPTS_TO_SEND
+    assert pad.ledger.decisions[waits].attempts == pad.ledger.calls.count("attempt_failed") == 3
+    (bug,) = (each for each in caplog.records if "a bug" in each.message)
+    assert bug.exc_info
+
+
 async def test_an_evaluator_that_lost_the_lease_launches_nothing(pad: Pad) -> None:
     pad.decide(3)
     pad.ledger.fails["launched"] = [LeaseLost("stood still")]
     with pytest.raises(LeaseLost):
         await pad.launcher.run()
     assert len(pad.runs.order) == 1
-
-
-@pytest.mark.rule("4.6")
-async def test_what_prefect_refuses_for_good_is_undeliverable_with_the_reason(pad: Pad) -> None:
-    first, second = pad.decide(2)
-    pad.runs.fails[first] = [PrefectRefused("Prefect answers 404: Deployment not found")]
-    pad.go()
-    await until_async(lambda: pad.ledger.given_up and pad.ledger.runs)
-    assert pad.ledger.given_up == {first: "Prefect answers 404: Deployment not found"}
-    assert list(pad.ledger.runs) == [second]
-    assert pad.told == [second]
 
 
 @pytest.mark.failure(
@@ -248,25 +259,6 @@ async def test_a_decision_that_a_user_gave_up_is_not_waited_for(pad: Pad, monkey
     assert pad.ledger.runs == {}
 
 
-@pytest.mark.failure(
-    "Prefect",
-    "a request for a run cannot be written",
-    "after five attempts it is undeliverable; younger decisions get their runs",
-)
-@pytest.mark.rule("4.6")
-async def test_a_decision_that_cannot_be_sent_is_given_up_and_later_ones_go_on(
-    pad: Pad, caplog: pytest.LogCaptureFixture
-) -> None:
-    first, second = pad.decide(2)
-    pad.runs.fails[first] = [Unsendable("surrogates not allowed")] * 100
-    pad.go()
-    await until_async(lambda: pad.ledger.runs)
-    assert list(pad.ledger.runs) == [second]
-    assert len(pad.runs.fails[first]) == 100 - ATTEMPTS_TO_SEND
-    assert "surrogates not allowed" in pad.ledger.given_up[first]
-    assert caplog.text.count("surrogates not allowed") == 1
-
-
 async def test_a_decision_whose_context_cannot_be_built_is_given_up(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = pad.decide(2)
     context = pad.launcher._context
@@ -280,26 +272,6 @@ async def test_a_decision_whose_context_cannot_be_built_is_given_up(pad: Pad, mo
     pad.go()
     await until_async(lambda: second in pad.ledger.runs)
     assert "maximum recursion depth" in pad.ledger.given_up[first]
-
-
-async def test_an_answer_of_prefect_restarts_the_count_of_unsent_attempts(pad: Pad) -> None:
-    (decision,) = pad.decide(1)
-    local = [Unsendable("no memory")] * (ATTEMPTS_TO_SEND - 1)
-    pad.runs.fails[decision] = [*local, PrefectUnreachable("503"), *local]
-    pad.go()
-    await until_async(lambda: pad.ledger.runs)
-    assert pad.ledger.given_up == {}
-
-
-async def test_an_unexpected_error_is_logged_once_with_its_traceback(
-    pad: Pad, caplog: pytest.LogCaptureFixture
-) -> None:
-    (decision,) = pad.decide(1)
-    pad.runs.fails[decision] = [ValueError("a bug")] * 9
-    pad.go()
-    await until_async(lambda: pad.ledger.runs, seconds=20)
-    (told,) = (each for each in caplog.records if "a bug" in each.message)
-    assert told.exc_info
 
 
 async def test_each_new_reason_is_logged(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
