@@ -91,7 +91,7 @@ STEPS = ["registry.sync", "timers.settled", "catch_up.sweep", "clock.look"]
 
 
 class BusyPart:
-    """A part of the evaluator_of that notes its calls; the first calls of each step fail because Prefect is busy."""
+    """A part of the evaluator that notes its calls; the first calls of each step fail because Prefect is busy."""
 
     def __init__(self, name: str, tried: list[str], failures: int) -> None:
         self._name = name

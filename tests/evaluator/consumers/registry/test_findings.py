@@ -1,0 +1,169 @@
+"""What the registry finds beside refusals: cycles, flows that hardly ever run, deployments left behind, watchers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from assetflow import AssetWatcher, Eager, OnMissing
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import Token
+from assetflow.core.values.freshness_policy import FreshnessPolicy
+from assetflow.core.values.freshness_schedules import Lazy
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
+from assetflow.core.wire.deployments import Deployed
+from assetflow.evaluator.consumers.reconcile import find_cycles, seldom_run
+from assetflow.evaluator.consumers.registry import Registry, left_behind
+from assetflow.watchers import FileTrigger
+from tests.evaluator.consumers.registry.fake_prefect import START, A, B, C, FakePrefect, declaration
+from tests.evaluator.ledgers import LedgerHere
+
+
+async def test_cycles_are_logged_once(
+    prefect: FakePrefect, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefect.deploy(1, A, B)
+    prefect.deploy(2, B | C, A)
+    await registry.sync()
+    prefect.deploy(3, C)
+    await registry.sync()
+    (cycle,) = registry.report.cycles
+    assert str(cycle).endswith("flow/d1 → s3://lake/b → flow/d2 → s3://lake/a → flow/d1")
+    assert caplog.text.count("its own runs") == 1
+
+
+def test_all_cycles_are_found_and_names_count_as_their_uris() -> None:
+    declarations = {
+        "self": declaration(A, A),
+        "by-name": declaration(Asset.ref(name="bee"), Asset("s3://lake/b", name="bee")),
+        "fine": declaration(A & B, C),
+    }
+    found = find_cycles(declarations)
+    assert [each.path for each in found] == [
+        ("by-name", Token("uri", B.uri), "by-name"),
+        ("self", Token("uri", A.uri), "self"),
+    ]
+    assert find_cycles({"fine": declaration(A & B, C), "next": declaration(C)}) == []
+
+
+FRESH = Asset(C.uri, freshness=FreshnessPolicy(timedelta(hours=1)))
+LAZY = Lazy().as_schedule()
+
+
+def names(declarations: dict[str, FlowDeclaration]) -> list[str]:
+    return list(seldom_run(declarations))
+
+
+def flow(schedule: Schedule, reads: Sequence[Asset], makes: Sequence[Asset]) -> FlowDeclaration:
+    return FlowDeclaration(ConsumerOptions(schedule), tuple(makes), tuple(reads))
+
+
+def test_8_14_a_policy_below_pulls_through_lazy_flows() -> None:
+    declarations = {
+        "above": flow(LAZY, [A], [B]),
+        "below": flow(LAZY, [B], [FRESH]),
+        "alone": flow(LAZY, [A], [Asset("s3://lake/alone")]),
+        "plain": declaration(A),
+    }
+    assert names(declarations) == ["alone"]
+
+
+def test_8_14_a_policy_of_a_flow_that_is_scheduled_otherwise_pulls_nobody() -> None:
+    assert names({"above": flow(LAZY, [A], [B]), "below": flow(Schedule(B), [B], [FRESH])}) == ["above"]
+
+
+def test_8_4_an_eager_flow_that_reads_nothing_runs_once() -> None:
+    eager, on_missing = Eager().as_schedule(), OnMissing().as_schedule()
+    declarations = {
+        "root": flow(eager, [], [A]),
+        "named": flow(Eager(A).as_schedule(), [], [B]),
+        "reads": flow(eager, [A], [FRESH]),
+        "once": flow(on_missing, [], [Asset("s3://lake/once")]),
+    }
+    (words,) = seldom_run(declarations).values()
+    assert words.startswith("root is Eager and reads nothing: it runs once, and after new code")
+
+
+async def test_8_14_the_log_warns_once(
+    prefect: FakePrefect, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefect.deploy(1, Lazy(), A)
+    await registry.sync()
+    prefect.deploy(2, C)
+    await registry.sync()
+    assert len(registry.report.warnings) == 1
+    assert caplog.text.count("is Lazy and never runs") == 1
+
+
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+LATER = NOON + timedelta(hours=1)
+DECLARATION = FlowDeclaration(ConsumerOptions(to_schedule(A)))
+TEXT = declaration_to_text(DECLARATION)
+OLD = Deployed(UUID(int=1), "report/old", UUID(int=9), NOON, "flows.py:report", NOON, False, TEXT, DECLARATION)
+NEW = replace(OLD, id=UUID(int=2), name="report/new", created=LATER, updated=LATER)
+
+
+def test_the_one_that_the_later_deploy_left_out_has_a_note_that_says_how_to_end_it() -> None:
+    ((name, words),) = left_behind([OLD, NEW]).items()
+    assert name == "report/old"
+    assert words.startswith("report/old runs beside report/new")
+    assert "`prefect deployment delete 'report/old'`" in words
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"updated": LATER},
+        {"entrypoint": "flows.py:other"},
+        {"entrypoint": ""},
+        {"parameters": '{"shop":1}'},
+        {"text": "another"},
+        {"declaration": None},
+        {"created": None},
+    ],
+)
+def test_two_that_differ_or_are_deployed_together_have_none(change: dict[str, object]) -> None:
+    assert left_behind([replace(OLD, **change), NEW]) == {}
+
+
+async def test_the_note_goes_with_the_deployment(
+    prefect: FakePrefect, registry: Registry, ledger: LedgerHere, caplog: pytest.LogCaptureFixture
+) -> None:
+    prefect.deploy(1, A, entrypoint="flows.py:report", created=START.isoformat())
+    await registry.sync()
+    later = (START + timedelta(hours=1)).isoformat()
+    prefect.deploy(2, A, entrypoint="flows.py:report", created=later)
+    await registry.sync()
+    assert list(ledger.reader.notes()) == ["flow/d1"]
+    assert caplog.text.count("flow/d1 runs beside flow/d2") == 1
+    prefect.rows["deployments"].pop(str(UUID(int=1)))
+    prefect.deploy(3, B)
+    await registry.sync()
+    assert ledger.reader.notes() == {}
+
+
+HERE, THERE = (
+    Asset("s3://lake/watched", watchers=[AssetWatcher("w", FileTrigger(path))]) for path in ("/here/*", "/there/*")
+)
+
+
+async def test_rule_10_1_a_second_trigger_of_a_name_is_refused_until_both_agree(
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
+) -> None:
+    prefect.deploy(1, HERE)
+    await registry.sync()
+    second = prefect.deploy(2, THERE)
+    await registry.sync()
+    (problem,) = registry.report.problems.values()
+    assert "'w' is files /here/* in deployment 'flow/d1', and files /there/* here" in str(problem)
+    assert [each.consumer.name for each in ledger.reader.consumers.all()] == ["flow/d1"]
+    prefect.deploy(1, THERE)
+    await registry.sync()
+    assert registry.report.problems == {}
+    assert second in {each.consumer.deployment_id for each in ledger.reader.consumers.all()}
