@@ -1,22 +1,32 @@
-"""Drawn scenarios of chapter 8: the simulator and a naive reading of the rules give one answer."""
+"""Drawn scenarios of chapters 8 and 9: the simulator and a naive reading of the rules give one answer."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from datetime import timedelta
 from math import inf
 from typing import Any
 
 import pytest
 
+from assetflow.core.freshness import deploying, judging, reads, recording
+from assetflow.core.freshness.data_time import DataTimes
+from assetflow.core.freshness.demands import Demands
+from assetflow.core.freshness.graph import DataGraph, FlowNode
+from assetflow.core.freshness.judging import Upcoming
+from assetflow.core.freshness.records import Item
 from assetflow.core.simulate import simulate
 from tests.properties.drawn_freshness import scenario
+from tests.properties.drawn_time import scenario as drawn_scenario
 from tests.properties.naive_freshness import NaiveFreshness
 from tests.properties.naive_items import second_of
+from tests.properties.naive_time import NaiveTime, minute_of
 
 Json = dict[str, Any]
 
 
-def simulated(drawn: Json) -> Json:
+def simulated_freshness(drawn: Json) -> Json:
     answer = json.loads(json.dumps(simulate(drawn)))
     assert "errors" not in answer
     answers = {kind: of for each in answer["answers"] for kind, of in each.items()}
@@ -50,7 +60,7 @@ def _causes(rows: list[Json]) -> list[str]:
     return sorted({f"{row['kind']} {row.get('asset')} {row.get('partition_key')}" for row in rows})
 
 
-def naive(drawn: Json) -> Json:
+def naive_freshness(drawn: Json) -> Json:
     answer = NaiveFreshness(drawn).answer()
     runs = [
         (row["at"], row["consumer"], row["key"], sorted(f"{kind} {uri} {key}" for kind, uri, key in row["because"]))
@@ -64,5 +74,137 @@ def naive(drawn: Json) -> Json:
 @pytest.mark.parametrize("number", [*range(40), 1327, 1479, 4551])
 def test_a_naive_reading_of_chapter_8_gives_the_same_answer(number: int) -> None:
     drawn = scenario(number)
+
+    assert simulated_freshness(drawn) == naive_freshness(drawn)
+
+
+Break = Callable[[pytest.MonkeyPatch], None]
+
+
+def policies_pull_their_makers_alone(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Demands, "_pulled", lambda _, demand: [demand.maker.id])
+
+
+def flows_take_no_time(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Demands, "expected", lambda *_: timedelta())
+
+
+def failures_are_forgotten(patch: pytest.MonkeyPatch) -> None:
+    """Let a run that failed for good be asked for again without a pause."""
+    patch.setattr(recording, "_note", lambda *_, **__: None)
+
+
+def the_newest_key_is_as_old_as_the_asset(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(DataTimes, "_newest", lambda times, uri: times._updates.newest_of(uri))
+
+
+def an_item_without_a_key_starts_runs(patch: pytest.MonkeyPatch) -> None:
+    def starts(node: FlowNode, item: Item) -> bool:
+        return item.uri in node.starts
+
+    patch.setattr(judging, "starts_runs", starts)
+    patch.setattr(reads, "starts_runs", starts)
+
+
+def all_keys_run_after_a_deploy(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(deploying, "_waive", lambda *_: None)
+
+
+def single_keys_are_waited_for(patch: pytest.MonkeyPatch) -> None:
+    """Let a target of a partitioned flow wait for a key that belongs to every target."""
+    read = Upcoming._reads
+    patch.setattr(Upcoming, "_reads", lambda *given: given[1].is_partitioned or read(*given))
+
+
+def only_present_inputs_count(patch: pytest.MonkeyPatch) -> None:
+    """Let what a flow read before a redeploy be forgotten."""
+    patch.setattr(DataGraph, "add_earlier_inputs", lambda *_: [])
+
+
+BROKEN: list[tuple[Break, int]] = [
+    (policies_pull_their_makers_alone, 11),
+    (flows_take_no_time, 3),
+    (failures_are_forgotten, 15),
+    (the_newest_key_is_as_old_as_the_asset, 23),
+    (an_item_without_a_key_starts_runs, 0),
+    (all_keys_run_after_a_deploy, 24),
+    (single_keys_are_waited_for, 14),
+    (only_present_inputs_count, 489),
+]
+
+
+@pytest.mark.parametrize(("broken", "number"), BROKEN, ids=[each.__name__ for each, _ in BROKEN])
+def test_a_broken_copy_differs(broken: Break, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = scenario(number)
+    expected = naive_freshness(drawn)
+    assert simulated_freshness(drawn) == expected
+
+    broken(monkeypatch)
+
+    assert simulated_freshness(drawn) != expected
+
+
+_WHEN = ("expired", "skipped")
+
+
+def simulated(drawn: Json) -> Json:
+    answer = json.loads(json.dumps(simulate(drawn)))
+    assert "errors" not in answer
+    runs = [
+        (
+            row["at"],
+            row["consumer"],
+            row.get("partition_key"),
+            row.get("time"),
+            bool(row.get("deadline")),
+            [(each["asset"], each["step"]) for each in row["events"]],
+        )
+        for row in answer["runs"]
+    ]
+    missed = [
+        (row["at"], row["consumer"], row.get("partition_key"), row["due"], row["then"], row["queued"])
+        for row in answer.get("missed", [])
+    ]
+    receipts = [
+        (
+            row["event"],
+            row["consumer"],
+            row.get("partition_key"),
+            row["status"],
+            row["at"] if row["status"] in _WHEN else None,
+        )
+        for row in answer["receipts"]
+    ]
+    return shaped(runs, missed, receipts)
+
+
+def naive(drawn: Json) -> Json:
+    answer = NaiveTime(drawn).answer()
+    runs = [
+        (row["at"], row["consumer"], row["key"], row["time"], row["overdue"], row["events"]) for row in answer["runs"]
+    ]
+    missed = [
+        (row["at"], row["consumer"], row["key"], row["due"], row["then"], row["queued"]) for row in answer["missed"]
+    ]
+    receipts = [
+        (row["event"], row["consumer"], row["key"], row["status"], row["until"] if row["status"] in _WHEN else None)
+        for row in answer["receipts"]
+    ]
+    return shaped(runs, missed, receipts)
+
+
+def shaped(*tables: Any) -> Json:
+    """Return rows in one order, their times as minutes."""
+
+    def minutes(value: Any) -> Any:
+        return minute_of(value) if isinstance(value, str) and value.endswith("Z") else value
+
+    rows = [[tuple(map(minutes, row)) for row in table] for table in tables]
+    return dict(zip(("runs", "missed", "receipts"), (sorted(each, key=str) for each in rows), strict=True))
+
+
+@pytest.mark.parametrize("number", range(60))
+def test_a_naive_reading_of_chapter_9_gives_the_same_answer(number: int) -> None:
+    drawn = drawn_scenario(number)
 
     assert simulated(drawn) == naive(drawn)

@@ -1,4 +1,4 @@
-"""What tells Prefect of changed states: once each, until Prefect's log has it. Contract 8.13."""
+"""Changed states and missed deadlines are told to Prefect once each, until its log has them. Contract 8.13, 9.8."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.announcements import POSTED_AGAIN, TOLD_AT_ONCE
 from assetflow.evaluator.consumers.announcements import Teller as RealTeller
+from assetflow.evaluator.consumers.clock import POSTED_AGAIN as DEADLINES_POSTED_AGAIN
+from assetflow.evaluator.consumers.clock import Clock as DeadlineClock
 from assetflow.evaluator.health import Health
-from assetflow.prefect_io.logs import EventLog
+from assetflow.ledger.records import MissedDeadlineRecord
+from assetflow.ledger.write.consumers import TimePassed
 from assetflow.prefect_io.own_events import freshness_changed
-from tests.evaluator.fakes import Clock
+from tests.evaluator.fakes import Clock, FakeLogs
 from tests.evaluator.ledgers import START, LedgerHere
 
 CHANGE = PolicyChange("s3://lake/board", "fail", START, None, FreshnessPolicy(timedelta(hours=1)))
@@ -42,22 +45,29 @@ class Outbox:
             del self.changes[each]
 
 
-class Log:
-    """Prefect's log, which stores what was posted when the test says so."""
+class Log(FakeLogs):
+    """Prefect's event log, which stores what was posted when the test says so."""
 
     def __init__(self) -> None:
-        self.posted: list[UUID] = []
+        super().__init__()
         self.known: set[UUID] = set()
         self.is_away = False
 
     async def publish(self, events: Sequence[Mapping[str, Any]]) -> None:
         if self.is_away:
             raise PrefectUnreachable("away")
-        self.posted += [UUID(each["id"]) for each in events]
+        await super().publish(events)
 
-    async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> Collection[UUID]:
+    async def stored(self, ids: Sequence[UUID], since: datetime, until: datetime) -> set[UUID]:
         assert START <= since <= until
         return self.known & {*ids}
+
+    def store(self) -> None:
+        self.known.update(self.posted)
+
+    @property
+    def posted(self) -> list[UUID]:
+        return [UUID(each["id"]) for each in self.published]
 
 
 class Teller:
@@ -67,7 +77,7 @@ class Teller:
 
     async def look(self) -> int:
         """Look once, as a new process would."""
-        outside = (cast(EventLog, self.log), Health(), self.clock)
+        outside = (self.log, Health(), self.clock)
         return await RealTeller("telling", self.ledger, self.outbox, freshness_changed, *outside).look()
 
 
@@ -81,7 +91,7 @@ async def test_8_13_an_event_is_posted_once_and_marked_when_the_log_has_it(telle
     assert await teller.look() == 1
     assert await teller.look() == 1
     assert teller.log.posted == [number]
-    teller.log.known.add(number)
+    teller.log.store()
     assert await teller.look() == 0
     assert teller.outbox.changes == {}
     assert await teller.look() == 0
@@ -99,7 +109,7 @@ async def test_8_13_the_next_changes_are_told_of_as_soon_as_the_log_has_the_firs
     moments = {number: START + timedelta(microseconds=number) for number in range(TOLD_AT_ONCE + 1)}
     teller.outbox.changes = {each: StateChange(each, replace(CHANGE, at=at)) for each, at in moments.items()}
     assert await teller.look() == TOLD_AT_ONCE
-    teller.log.known.update(teller.log.posted)
+    teller.log.store()
     assert await teller.look() > 0
     assert await teller.look() == 1
     assert len(teller.log.posted) == TOLD_AT_ONCE + 1
@@ -113,3 +123,76 @@ async def test_8_13_nothing_is_lost_while_prefect_is_away(teller: Teller) -> Non
     teller.clock.pass_(seconds=POSTED_AGAIN.total_seconds() + 1)
     assert await teller.look() == 1
     assert len(teller.log.posted) == 1
+
+
+class Deadlines:
+    """The deadlines of a ledger that were missed and are not announced yet."""
+
+    def __init__(self, *numbers: int) -> None:
+        self.waiting = [
+            MissedDeadlineRecord(
+                *(1, f"{number}", START, START, "alert", 0, ()),
+                number=number,
+                consumer_name="report/daily",
+                deployment_id=UUID(int=1),
+                automation_id=None,
+            )
+            for number in numbers
+        ]
+
+    def run(self, until: datetime, now: datetime) -> TimePassed:  # noqa: ARG002
+        return TimePassed([], None)
+
+    def to_announce(self, limit: int) -> Sequence[MissedDeadlineRecord]:
+        return self.waiting[:limit]
+
+    def announced(self, numbers: Sequence[int], now: datetime) -> None:  # noqa: ARG002
+        self.waiting = [each for each in self.waiting if each.number not in numbers]
+
+
+class Running:
+    def __init__(self, ledger: LedgerHere, *numbers: int) -> None:
+        self.ledger = ledger
+        self.deadlines = Deadlines(*numbers)
+        self.ledger.writer.clock = cast(Any, self.deadlines)
+        self.log = Log()
+        self.now = Clock()
+        self.clock = self.new_clock()
+
+    def new_clock(self) -> DeadlineClock:
+        def wakes() -> None: ...
+
+        given = (self.ledger, self.log, self.now, wakes, Health(), self.now, wakes, wakes, timedelta())
+        return DeadlineClock(*given)
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the posted deadlines."""
+        return [event["payload"]["partition_key"] for event in self.log.published]
+
+
+async def test_a_missed_deadline_is_posted_until_the_log_of_prefect_has_it(
+    ledger: LedgerHere, caplog: pytest.LogCaptureFixture
+) -> None:
+    running = Running(ledger, 1, 2)
+    for _ in range(2):
+        await running.clock.look()
+    assert running.keys == ["1", "2"]
+    assert len(running.deadlines.waiting) == 2
+    # Prefect has lost them.
+    running.now.now += DEADLINES_POSTED_AGAIN + timedelta(seconds=1)
+    await running.clock.look()
+    assert running.keys == ["1", "2"] * 2
+    running.log.store()
+    await running.clock.look()
+    assert running.deadlines.waiting == []
+    assert caplog.text.count("missed the deadline") == 2
+
+
+async def test_the_next_evaluator_does_not_post_what_the_log_has(ledger: LedgerHere) -> None:
+    running = Running(ledger, 1)
+    await running.clock.look()
+    running.log.store()
+    await running.new_clock().look()
+    assert len(running.log.published) == 1
+    assert running.deadlines.waiting == []
