@@ -15,13 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from assetflow.core.partitions import (
-    PartitionMapper,
-    RollupMapper,
-    StaticMapper,
-    TimeWindowMapper,
-    mapper_from_json,
-)
+from assetflow.core.partitions import PartitionMapper, RollupMapper, StaticMapper, TimeWindowMapper, mapper_from_json
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Timetable
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.uri import CredentialsCut
@@ -32,7 +26,6 @@ ERROR: Json = {"error": True}
 
 
 def result_of(case: Json) -> Json:
-    """What assetflow makes of one case."""
     kinds: dict[str, Callable[[Json], Json]] = {"input": _uri, "mapper": _mapper, "timetable": _timetable}
     for key, run in kinds.items():
         if key in case:

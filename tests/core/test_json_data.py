@@ -52,7 +52,6 @@ class Size(IntEnum):
 
 
 def nested(levels: int) -> Any:
-    """Lists in lists, so many levels deep."""
     data: list[Any] = []
     for _ in range(levels - 1):
         data = [data]

@@ -30,7 +30,6 @@ def recording(*events: AssetEvent) -> Recording:
 
 
 def update(*assets: Asset, **fields: Any) -> Recording:
-    """Return a recording with an event for each asset."""
     return recording(*(event(asset, **fields) for asset in assets))
 
 

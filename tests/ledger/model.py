@@ -153,7 +153,6 @@ class Model:
             self.write(event, before._replace(status="consumed", decision=decision.id))
 
     def end_runs(self, consumer: int) -> None:
-        """End all runs of a consumer. Contract 4.7."""
         for key in [key for key in self.running if key[0] == consumer]:
             del self.running[key]
 

@@ -31,7 +31,6 @@ def upgrade():
 
 
 def write_migrations(folder: Path) -> None:
-    """Write the migrations of that program into a new folder."""
     shutil.copytree(schema.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
     (folder / "versions" / f"v{NEXT}_later.py").write_text(MIGRATION)
 

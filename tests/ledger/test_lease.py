@@ -102,7 +102,6 @@ def test_a_zombie_is_not_alive() -> None:
 
 @pytest.fixture
 def successor(ledger: Ledger) -> Iterator[Ledger]:
-    """The same ledger, opened by another process."""
     with Ledger.open(ledger.place) as other:
         yield other
 

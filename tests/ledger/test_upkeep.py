@@ -53,7 +53,6 @@ def make_this_version(url: str) -> None:
 
 @pytest.fixture
 def migrations(tmp_path: Path) -> Path:
-    """The migrations of the next version."""
     folder = tmp_path / "next" / "migrations"
     write_migrations(folder)
     return folder

@@ -170,11 +170,7 @@ def test_a_run_by_time_begins_a_tree_and_says_so(ledger: Ledger) -> None:
     of = (0, UUID(int=5), "calm-fox", flow.deployment_id, "", None, "Completed", "completed", "time", None)
     ledger.writer.ended_runs.add([EndedRun(*of, NOON, NOON, end, "", state_at=end)], NOON)
     (found,) = newest_traces(ledger.reader, 10, NOW)
-    assert told(found) == [
-        "✓ nightly/shop  by time  60 s",
-        "└─ ● orders",
-        "   └─ ✓ report/nightly  2 min",
-    ]
+    assert told(found) == ["✓ nightly/shop  by time  60 s", "└─ ● orders", "   └─ ✓ report/nightly  2 min"]
 
 
 def test_keys_of_an_eager_flow_hang_below_their_own_update(ledger: Ledger) -> None:

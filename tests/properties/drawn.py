@@ -16,7 +16,6 @@ _PARTS = ("runs", "missed", "receipts", "answers", "freshness_events", "backfill
 
 
 def answer(of: Json) -> Json:
-    """Return the answer of the simulator as plain JSON, without the order of causes."""
     found: Json = json.loads(json.dumps(simulate(of)))
     return {part: _sorted(found.get(part, [])) for part in _PARTS}
 
@@ -34,6 +33,5 @@ def text(moment: datetime) -> str:
 
 
 def print_answers(scenario: Callable[[int], Json]) -> None:
-    """Print the answers of the numbers from the first to the last one that the command line gives."""
     for number in range(*map(int, sys.argv[1:])):
         print(json.dumps([number, answer(scenario(number))], sort_keys=True))  # noqa: T201

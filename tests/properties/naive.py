@@ -145,11 +145,7 @@ class Naive:
             self.ids.add(step["id"])
         given = asset if isinstance(asset, dict) else {"uri": asset}
         self.record(
-            given["uri"],
-            number,
-            name=given.get("name"),
-            key=step.get("partition_key"),
-            aliases=step.get("aliases", ()),
+            given["uri"], number, name=given.get("name"), key=step.get("partition_key"), aliases=step.get("aliases", ())
         )
 
     def task(self, task: Json, number: int, step: Json) -> None:  # noqa: ARG002

@@ -66,7 +66,6 @@ class NaiveFreshness(NaivePolicies):
         return self.targets.setdefault(which, new)
 
     def keys_of(self, flow: Json) -> list[str | None]:
-        """Return the target keys of a flow (8.3)."""
         if not flow["by_key"]:
             return [None]
         mapped = [uri for uri, mapper in flow["mappers"].items() if mapper == "identity"]
@@ -93,8 +92,6 @@ class NaiveFreshness(NaivePolicies):
         return found
 
     def counts(self, flow: Json, key: str | None) -> Causes:
-        """Return the causes that start runs."""
-
         def does(kind: str, uri: str | None, of: str | None) -> bool:
             if kind == "missing" or flow["kind"] == "lazy":
                 return True
@@ -118,7 +115,6 @@ class NaiveFreshness(NaivePolicies):
         return {"code": flow["code"], "mappers": flow["mappers"], "place": self.place}
 
     def are_same(self, flow: Json, key: str | None, before: Json | None, after: Json) -> bool:
-        """Return True if a target tried the same inputs (8.6)."""
         if before is None or before["code"] != after["code"] or before["mappers"].keys() != after["mappers"].keys():
             return False
         place = before["place"]
@@ -318,7 +314,6 @@ class NaiveFreshness(NaivePolicies):
         self.waive(before, owed)
 
     def owed(self, flow: Json) -> dict[str | None, bool]:
-        """Return which targets are out of date, each with whether it is to be run (8.8)."""
         found: dict[str | None, bool] = {}
         for key in self.keys_of(flow):
             is_tried = self.target(flow, key)["failures"] == 0 and self.is_known(flow, key, "tried")

@@ -21,7 +21,6 @@ class NaivePolicies(NaiveItems):
         self.told: list[tuple[int, str, str]] = []
 
     def tell(self) -> None:
-        """Tell which states have changed (8.13)."""
         for uri, flow in self.flows.items():
             before, after = self.states.get(uri, "unknown"), self.state(flow)
             self.states[uri] = after
@@ -66,7 +65,6 @@ class NaivePolicies(NaiveItems):
         return (0, -spare / 2, True) if age is None else (age + spare, age + spare / 2, False)
 
     def makers(self, flow: Json) -> list[Json]:
-        """Return the Eager and Lazy makers of what a flow reads."""
         return [self.flows[uri] for uri in flow["reads"] if uri in self.flows and self.flows[uri]["kind"]]
 
     def above(self, flow: Json) -> set[str]:

@@ -59,7 +59,6 @@ def in_stretch(kind: str, gate: Json, first: Json, event: Json) -> bool:
 
 
 def leaves(condition: Any, gates: tuple[Any, ...] = ()) -> list[tuple[str, tuple[Any, ...]]]:
-    """Return the asset of each leaf, with the time gates around it."""
     if isinstance(condition, str):
         return [(condition, gates)]
     ((kind, inner),) = condition.items()

@@ -37,10 +37,7 @@ timetables = st.sampled_from(
     ]
 )
 schedules = st.builds(
-    Schedule,
-    condition=st.none() | conditions,
-    partitioning=st.none() | partitionings,
-    timetable=st.none() | timetables,
+    Schedule, condition=st.none() | conditions, partitioning=st.none() | partitionings, timetable=st.none() | timetables
 )
 outlets = st.lists(st.one_of(targets, st.just(AssetAlias("x", group="g"))), max_size=3).map(tuple)
 declarations = st.builds(

@@ -91,7 +91,6 @@ def test_ten_years_agree_with_the_model_around_every_change(expression: str, tim
 
 @pytest.mark.parametrize("timezone", ZONES)
 def test_ten_years_of_days_and_hours(timezone: str) -> None:
-    """Every local day has its daily run; every real hour has its hourly one."""
     zone = ZoneInfo(timezone)
     start = datetime(YEARS[0], 1, 1, tzinfo=zone).astimezone(UTC)
     end = datetime(YEARS[-1], 12, 31, tzinfo=zone).astimezone(UTC)

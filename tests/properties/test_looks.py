@@ -65,11 +65,7 @@ def all_options(draw: st.DrawFn) -> ConsumerOptions:
     single = draw(st.sampled_from([True, False, False]))
     opening = draw(st.none() | st.sampled_from(HOURS))
     parts = draw(st.sampled_from([None, None, Partitioning()]))
-    schedule = Schedule(
-        draw(st.sampled_from(SINGLE if single else SEVERAL)),
-        parts,
-        opening=opening,
-    )
+    schedule = Schedule(draw(st.sampled_from(SINGLE if single else SEVERAL)), parts, opening=opening)
     debounce = draw(st.none() | st.sampled_from([minutes(10), minutes(20)]))
     fewest = draw(st.none() | st.integers(1, 3))
     longest = draw(st.none() | st.sampled_from([minutes(20), minutes(60)])) if debounce or fewest else None
@@ -95,8 +91,6 @@ steps = st.lists(came | came | came | deeds, min_size=1, max_size=12).map(
 
 
 class Life:
-    """A ledger in memory with one consumer, and the looks of its clock."""
-
     def __init__(self, options: ConsumerOptions, others: ConsumerOptions) -> None:
         self.state = State()
         self.state.begin(1)

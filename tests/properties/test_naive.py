@@ -90,7 +90,6 @@ def flows_take_no_time(patch: pytest.MonkeyPatch) -> None:
 
 
 def failures_are_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """Let a run that failed for good be asked for again without a pause."""
     patch.setattr(recording, "_note", lambda *_, **__: None)
 
 

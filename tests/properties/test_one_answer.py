@@ -76,7 +76,6 @@ def _kind(flow: Json) -> tuple[str, ...]:
 
 
 def _ends(of: Json) -> set[str]:
-    """Return when runs end that take some time."""
     lasting = {name: timedelta(seconds=flow["takes"]) for name, flow in of["consumers"].items() if flow["takes"]}
     runs = [run for run in answer(of)["runs"] if run["consumer"] in lasting]
     return {text(datetime.fromisoformat(run["time"]) + lasting[run["consumer"]]) for run in runs}

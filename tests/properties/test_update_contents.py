@@ -117,8 +117,6 @@ def test_what_is_accepted_survives_the_ledger(any_ledger: Ledger, extra: dict[st
 
 
 def _refusals(extra: dict[str, Any]) -> Iterator[str]:
-    """What each way in says to an extra."""
-
     def say(outcome: TaskOutcome) -> None:
         outcome.say(ORDERS, extra)
 

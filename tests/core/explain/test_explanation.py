@@ -43,8 +43,7 @@ NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 A, B, C = (Asset(f"s3://lake/{name}", name=name) for name in "abc")
 DAILY = to_schedule(
     PartitionedAssetTimetable(
-        assets=A & B,
-        partition_mapper_config={A: RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())},
+        assets=A & B, partition_mapper_config={A: RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())}
     )
 )
 

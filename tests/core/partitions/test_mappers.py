@@ -61,11 +61,7 @@ DAY_OF_MONTH = StartOfDayMapper(input_format="%Y-%m-%d", output_format="d%d")
             "2026-03-04T05:06:07",
             [f"2026-03-{day:02}T00:00:00" for day in range(2, 9)],
         ),
-        (
-            fan_out(IdentityMapper(), SegmentWindow(["us", "eu", "us", "ap"]), IdentityMapper()),
-            "x",
-            ["us", "eu", "ap"],
-        ),
+        (fan_out(IdentityMapper(), SegmentWindow(["us", "eu", "us", "ap"]), IdentityMapper()), "x", ["us", "eu", "ap"]),
     ],
 )
 def test_target_keys(mapper: PartitionMapper, key: str, targets: list[str]) -> None:
@@ -94,11 +90,7 @@ WEEK_OF = "2026-03-04T00:00:00"
     [
         (StartOfDayMapper(timezone="Asia/Tokyo", input_format=WITH_ZONE), "9999-12-31T23+0000", ""),
         (WEEK, "9999-12-31T00:00:00", ""),
-        (
-            replace(WEEK, max_downstream_keys=6),
-            WEEK_OF,
-            "7 target keys, the limit is 6",
-        ),
+        (replace(WEEK, max_downstream_keys=6), WEEK_OF, "7 target keys, the limit is 6"),
         (
             fan_out(IdentityMapper(), SegmentWindow([str(n) for n in range(1001)]), IdentityMapper()),
             "k",

@@ -6,10 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from assetflow.core.partitions import (
-    AllowedKeyMapper,
-    StartOfDayMapper,
-)
+from assetflow.core.partitions import AllowedKeyMapper, StartOfDayMapper
 from assetflow.core.rules.fold import pass_over, record
 from assetflow.core.rules.registry import pass_over_consumer, switch
 from assetflow.core.values.assets import Asset

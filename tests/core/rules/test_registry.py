@@ -6,13 +6,7 @@ import pytest
 
 from assetflow.core.partitions import FixedKeyMapper
 from assetflow.core.rules.fold import Touched
-from assetflow.core.rules.registry import (
-    change,
-    remove_queued,
-    switch,
-    touch_ended,
-    touched_by_switch,
-)
+from assetflow.core.rules.registry import change, remove_queued, switch, touch_ended, touched_by_switch
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions

@@ -89,11 +89,7 @@ REFUSED: list[tuple[str, Callable[[], object], str]] = [
     ("secret option", lambda: ClassTrigger("shop:Mails", options={"password": "hunter2"}), "password is a secret"),
     ("no catalog", lambda: IcebergTableTrigger(" ", "shop.orders"), "catalog is ' '"),
     ("no namespace", lambda: IcebergTableTrigger("lake", "orders"), "table is 'orders'"),
-    (
-        "secret",
-        lambda: IcebergTableTrigger("l", "a.b", properties={"token": "hunter2"}),
-        "token is a secret",
-    ),
+    ("secret", lambda: IcebergTableTrigger("l", "a.b", properties={"token": "hunter2"}), "token is a secret"),
     (
         "secret in a URL",
         lambda: IcebergTableTrigger("l", "a.b", properties={"uri": "postgresql://me:hunter2@db/c"}),

@@ -95,9 +95,7 @@ async def test_without_standing_by_only_the_lease_of_a_dead_evaluator_is_waited_
     assert not lease.shown
 
 
-async def test_an_unreachable_database_ends_a_start_and_not_standing_by(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_an_unreachable_database_ends_a_start_and_not_standing_by(caplog: pytest.LogCaptureFixture) -> None:
     with pytest.raises(LedgerError, match="does not answer"):
         await gain(FakeLease(AWAY, HELD))
     with caplog.at_level(logging.INFO):

@@ -111,10 +111,7 @@ async def site(tmp_path: Any, template: Any) -> AsyncIterator[Site]:  # noqa: F8
     with prefect_at(URL), respx.mock:
         respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
         respx.post(f"{URL}/flow_runs/filter").mock(side_effect=runs.respond)
-        async with (
-            prefect_api() as api,
-            LedgerThread(place, now=lambda: NOW + timedelta(days=1)) as thread,
-        ):
+        async with prefect_api() as api, LedgerThread(place, now=lambda: NOW + timedelta(days=1)) as thread:
             yield Site(thread, deploy(thread.ledger, A & B), api, Rebuild(thread, api), runs)
 
 
@@ -164,9 +161,7 @@ async def test_a_restored_ledger_whose_clock_was_ahead_adopts_what_it_lacks(site
 
 
 @pytest.mark.parametrize(
-    "run",
-    [{"state": "SCHEDULED"}, {"state": "RUNNING", "began": NOW + timedelta(minutes=9)}],
-    ids=["waits", "began"],
+    "run", [{"state": "SCHEDULED"}, {"state": "RUNNING", "began": NOW + timedelta(minutes=9)}], ids=["waits", "began"]
 )
 async def test_a_decision_hours_after_its_opening_is_found(site: Site, run: dict[str, Any]) -> None:
     """Its run is expected at the opening."""

@@ -25,10 +25,7 @@ from tests.environment.waiting import until_async
 
 
 async def test_the_wait_for_prefect_has_a_limit(tmp_path: Path) -> None:
-    with (
-        prefect_at("http://127.0.0.1:9/api"),
-        pytest.raises(PrefectUnreachable, match=r"did not answer in 0\.5 s"),
-    ):
+    with prefect_at("http://127.0.0.1:9/api"), pytest.raises(PrefectUnreachable, match=r"did not answer in 0\.5 s"):
         async with open_evaluator(Options(patience=0.5), place=tmp_path / "ledger.db"):
             pass
 

@@ -38,7 +38,6 @@ class Pad:
         self.told.append(launch.decision.id)
 
     def decide(self, number: int) -> list[UUID]:
-        """Make so many decisions, and return their ids."""
         if not self.ledger.reader.consumers.all():
             self.ledger.deploy("report/daily", Asset("a"))
         return self.ledger.record(*(recording("a") for _ in range(number)))

@@ -38,7 +38,6 @@ class Desk:
 
     @property
     def noted(self) -> list[UUID]:
-        """The decisions whose runs have their notes."""
         missing = {each.id for each in self.ledger.reader.decisions.without_note()}
         return [each for each in self.ledger.runs if each not in missing]
 

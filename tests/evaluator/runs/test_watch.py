@@ -35,7 +35,6 @@ SOURCE, TABLE = Asset("s3://lake/source"), Asset("s3://lake/table")
 
 
 def launched(ledger: LedgerHere, number: int) -> list[UUID]:
-    """Return the runs of so many decisions of a flow that is not compared."""
     ledger.deploy("report/daily", Asset("a"))
     return [launch(ledger, each) for each in ledger.record(*(recording("a") for _ in range(number)))]
 
@@ -53,7 +52,6 @@ def keep_table(ledger: LedgerHere, schedule: object = None) -> UUID:
 
 
 def compared(ledger: LedgerHere, number: int) -> list[UUID]:
-    """Return the runs of so many decisions of Eager flows."""
     names = [f"table{each}/daily" for each in range(number)]
     makers = [
         deploy_maker(ledger.ledger, Eager(SOURCE), [Asset(f"s3://lake/{name}")], [SOURCE], name, at=START).id

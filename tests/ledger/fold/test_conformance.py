@@ -54,8 +54,6 @@ class Compared:
 
 
 class TwoStates:
-    """A state in memory and the state of a ledger."""
-
     def __init__(self, connection: Connection, turn: int) -> None:
         self._connection = connection
         self._turn = turn

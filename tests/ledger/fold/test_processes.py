@@ -41,7 +41,6 @@ NOT_COMPARED = {"ledger", "lease", "cursor", "alembic_version"}
 
 
 def keeping(reads: Sequence[Asset], makes: Asset, *, keys: bool = False) -> FlowDeclaration:
-    """Return the declaration of an Eager flow that makes an asset from others."""
     schedule = Schedule(partitioning=Partitioning(IdentityMapper()) if keys else None, keeping=Keeping("eager"))
     outputs = (Output(makes.token, tuple(each.token for each in reads)),)
     return FlowDeclaration(ConsumerOptions(schedule), (makes,), tuple(reads), outputs)
@@ -78,8 +77,6 @@ steps = st.tuples(operations, st.integers(0, 1), st.sampled_from([None, None, No
 
 
 class Site:
-    """One ledger on which operations are carried out."""
-
     def __init__(self, ledgers: Sequence[Ledger]) -> None:
         self.ledgers = ledgers
         self.now = NOW
@@ -162,7 +159,6 @@ class Site:
         return Asset(made[0].asset.value) if made else None
 
     def rows(self) -> dict[str, list[str]]:
-        """Return everything that stands in the tables."""
         with self.ledgers[0]._engine.connect() as connection:
             return {
                 name: sorted(map(repr, connection.execute(select(table)).all()))

@@ -45,14 +45,12 @@ BY_HAND = RunGoingOn(UUID(int=3), DEPLOYMENT, None, None, NOW, by_time=False)
 
 
 def begun_backfill(writer: Writer) -> BackfillWriter:
-    """Begin a backfill of one target, number 1."""
     step = BackfillItem(0, Target(CONSUMER_ID))
     writer.backfills.begin(Backfill(0, NOW), Planned([step], [], {CONSUMER_ID: "flow/one"}), NOW)
     return writer.backfills
 
 
 def eager_flow(writer: Writer) -> int:
-    """Deploy an Eager flow and return its id."""
     text = declaration_to_text(kept([A], [C]))
     return writer.consumers.deploy("f/kept", uuid4(), None, text, False, False, NOW)[0].id
 
@@ -60,10 +58,7 @@ def eager_flow(writer: Writer) -> int:
 # Each operation of the writer, with arguments with which it changes something.
 OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "assets.hide": lambda writer, *_: writer.assets.hide(A.uri, by="ann", now=NOW),
-    "assets.unhide": lambda writer, *_: (
-        writer.assets.hide(A.uri, by="ann", now=NOW),
-        writer.assets.unhide(A.uri),
-    ),
+    "assets.unhide": lambda writer, *_: (writer.assets.hide(A.uri, by="ann", now=NOW), writer.assets.unhide(A.uri)),
     "events.record": lambda writer, *_: writer.events.record([update(A)], NOW),
     "events.begin_adoption": lambda writer, *_: writer.events.begin_adoption([]),
     "events.end_adoption": lambda writer, *_: (writer.events.begin_adoption([]), writer.events.end_adoption(NOW)),
@@ -161,7 +156,6 @@ def filled(ledger: Ledger, *, compares: bool = True) -> tuple[UUID, UUID]:
 
 
 def ended_decision(writer: Writer, decision: UUID) -> DecisionWriter:
-    """Let a decision have a run that has ended."""
     writer.decisions.launched(decision, RUN, NOW)
     writer.decisions.ended("Failed", NOW, flow_run_id=RUN, outcome="failed", state_at=NOW)
     return writer.decisions
@@ -238,7 +232,6 @@ def test_another_process_knows_what_an_operation_has_changed(ledger: Ledger, mem
 
 
 def change_by_sql(ledger: Ledger, of: Table, **values: object) -> None:
-    """Change a table beside the state, as an operation must not do it."""
     with ledger.transaction(NOW) as unit:
         unit.connection.execute(update_table(of).values(values))
 

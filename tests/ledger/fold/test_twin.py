@@ -128,12 +128,7 @@ class Remembered:
     far: int = store.FAR_BEHIND
 
 
-steps = st.builds(
-    Step,
-    operations,
-    st.integers(0, 1),
-    st.sampled_from([None, None, None, *BREAKS]),
-)
+steps = st.builds(Step, operations, st.integers(0, 1), st.sampled_from([None, None, None, *BREAKS]))
 limits = st.builds(Remembered, st.sampled_from([0, 2000, 1 << 20]), st.integers(0, 3), st.sampled_from([0, 3, 10_000]))
 
 
@@ -354,7 +349,6 @@ def run(ledger: Ledger, drawn: Sequence[Step], limits: Remembered) -> None:
 
 
 def updated(asset: Asset, number: int, **given: Any) -> Step:
-    """Return an update of one asset."""
     event = {"number": number, "asset": asset, "key": None, "aliases": ()}
     return Step(("record", [(number, 0, [event])]), **given)
 

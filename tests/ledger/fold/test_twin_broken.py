@@ -36,7 +36,6 @@ def update(asset: Asset) -> tuple[Any, ...]:
 
 
 def through_x(asset: Asset, number: int, **given: Any) -> Step:
-    """Return an update of an asset through the alias x."""
     return Step(
         ("record", [(number, 0, [{"number": number, "asset": asset, "key": None, "aliases": ("x",)}])]), **given
     )

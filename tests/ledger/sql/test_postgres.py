@@ -115,8 +115,7 @@ def test_rights_to_read_suffice_to_read_and_rights_to_write_to_write(guest: Gues
             ledger.writer.events.record([update(A)], NOW)
         assert ledger.reader.events.count() == 0
     guest.grant(
-        "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public",
-        "USAGE ON ALL SEQUENCES IN SCHEMA public",
+        "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public", "USAGE ON ALL SEQUENCES IN SCHEMA public"
     )
     with Ledger.open(guest.url) as ledger:
         ledger.writer.events.record([update(A)], NOW)

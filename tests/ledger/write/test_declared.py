@@ -29,7 +29,6 @@ LATER = NOW + timedelta(minutes=1)
 
 
 def declare(ledger: Ledger, *produces: Outlet, reads: tuple[Outlet, ...] = (), of: UUID | None = None) -> UUID:
-    """Declare a deployment without a schedule."""
     deployment = of or uuid4()
     told = declaration_to_text(FlowDeclaration(produces=produces, reads=reads))
     ledger.writer.lineage.declare(deployment, "ingest/hourly", told, NOW)

@@ -84,7 +84,6 @@ class Place:
         run: UUID | None = None,
         started: datetime | None = None,
     ) -> list[Decision]:
-        """Let the run of a decision update assets."""
         consumer = self.consumers[name]
         run = run or uuid5(decision.id, "run")
         self.ledger.writer.decisions.launched(decision.id, run, self.later())

@@ -23,7 +23,6 @@ TASK = Origin("task", SourceTaskRun(uuid4()))
 
 
 def outbox(ledger: Ledger) -> MaterializedWriter:
-    """Return the outbox as another process has it."""
     return MaterializedWriter(ledger.writer.materialized._store)
 
 

@@ -131,7 +131,6 @@ def few(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 
 def look(place: Place) -> list[Decision]:
-    """Let the clock go on once."""
     now = place.later()
     return place.ledger.writer.clock.run(now, now).decisions
 

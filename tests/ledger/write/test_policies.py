@@ -29,7 +29,6 @@ def place(sqlite_ledger: Ledger) -> Place:
 
 
 def passes(place: Place, span: timedelta = timedelta()) -> None:
-    """Let time pass, and the clock look once."""
     place.later(span.total_seconds() or 1)
     place.ledger.writer.clock.run(place.now, place.now)
 

@@ -357,7 +357,6 @@ def facts(place: Place) -> Sequence[object]:
 
 
 def judged(place: Place) -> datetime | str | None:
-    """Let the clock judge the policy anew, and return the data time."""
     place.later(DAY.total_seconds())
     place.ledger.writer.clock.run(place.now, place.now)
     (found,) = place.ledger.reader.policies.all()

@@ -31,7 +31,6 @@ def place(sqlite_ledger: Ledger) -> Place:
 
 
 def by_hand(place: Place, name: str = "core", **given: object) -> RunGoingOn:
-    """Return a run that somebody starts now."""
     run = RunGoingOn(uuid4(), place.consumers[name].deployment_id, None, None, place.later(), by_time=False)
     return run._replace(**given)
 

@@ -71,11 +71,7 @@ async def test_an_automation_that_cannot_be_created_now_is_created_later_and_the
 
 @pytest.mark.parametrize("error", [StatementRefused("odd"), KeyError("id"), UnicodeEncodeError("utf-8", "", 0, 1, "x")])
 async def test_a_deployment_that_fails_for_any_reason_does_not_hold_up_the_others(
-    prefect: FakePrefect,
-    ledger: LedgerHere,
-    registry: Registry,
-    caplog: pytest.LogCaptureFixture,
-    error: Exception,
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
     bad = prefect.deploy(1, A)
     prefect.deploy(2, B)
