@@ -98,11 +98,10 @@ def test_each_leaf_says_which_event_satisfies_it_or_what_it_waits_for() -> None:
     assert rows[3].words == "waiting for an update"
 
 
-def test_and_holds_since_its_last_member_and_or_since_its_first() -> None:
-    queue = QueuedEvents([event(A, 1), event(B, 5)])
-
-    assert condition_rows(to_schedule(A & B), queue, KnownNames(), NOW)[0].since == NOW + timedelta(minutes=5)
-    assert condition_rows(to_schedule(A | B), queue, KnownNames(), NOW)[0].since == NOW + timedelta(minutes=1)
+@pytest.mark.parametrize(("schedule", "minutes"), [(A & B, 5), (A | B, 1)])
+def test_and_holds_since_its_last_member_and_or_since_its_first(schedule: object, minutes: int) -> None:
+    (row, *_) = condition_rows(to_schedule(schedule), QueuedEvents([event(A, 1), event(B, 5)]), KnownNames(), NOW)
+    assert row.since == NOW + timedelta(minutes=minutes)
 
 
 def test_a_name_that_nobody_has_is_never_satisfied_nor_is_what_needs_it() -> None:
@@ -125,19 +124,10 @@ def test_references_and_aliases_are_satisfied_by_the_assets_they_mean() -> None:
     assert f"of {B.uri}" in rows[2].words
 
 
-def test_an_alias_says_whether_an_asset_is_linked_to_it() -> None:
-    unlinked = condition_rows(to_schedule(AssetAlias("late")), QueuedEvents(), KnownNames(), NOW)[0]
-    linked = condition_rows(to_schedule(AssetAlias("late")), QueuedEvents(), KnownNames({}, {"late": [B.uri]}), NOW)[0]
-
-    assert "no asset is linked to it yet" in unlinked.words
-    assert B.uri in linked.words
-
-
-@pytest.mark.parametrize("schedule", [AssetAll(), AssetAny()])
-def test_a_condition_without_leaves_never_leads_to_a_run(schedule: object) -> None:
-    told = explain_consumer(facts(schedule), NOW)
-
-    assert (told.state, told.holds) == ("never", False)
+@pytest.mark.parametrize(("links", "words"), [({}, "no asset is linked to it yet"), ({"late": [B.uri]}, B.uri)])
+def test_an_alias_says_whether_an_asset_is_linked_to_it(links: dict[str, list[str]], words: str) -> None:
+    (row,) = condition_rows(to_schedule(AssetAlias("late")), QueuedEvents(), KnownNames({}, links), NOW)
+    assert words in row.words
 
 
 def test_a_deep_and_a_wide_condition_are_explained_and_written_as_json() -> None:
@@ -150,34 +140,18 @@ def test_a_deep_and_a_wide_condition_are_explained_and_written_as_json() -> None
     json.dumps(as_json(explain_consumer(facts(deep), NOW)))
 
 
-def test_a_rolled_up_leaf_says_which_keys_are_missing() -> None:
-    hours = [event(A, number, f"2026-01-01T{number:02d}:00:00") for number in range(20)]
-
-    told = explain_partition(DAILY, QueuedEvents(hours, target_key="2026-01-01"), KnownNames())
-
-    assert told.missing == tuple(f"2026-01-01T{hour}:00:00" for hour in (20, 21, 22, 23))
-    assert told.condition[1].received == tuple(each.partition_key for each in hours)
-    assert not told.holds
-    assert "20 of 24 keys received" in told.condition[1].words
-
-
-def test_a_rolled_up_leaf_is_satisfied_by_the_event_that_completed_it() -> None:
-    hours = [event(A, number, f"2026-01-01T{number:02d}:00:00") for number in range(24)]
-    day = event(B, 30, "2026-01-01")
-
-    queue = QueuedEvents([*hours, event(A, 25, hours[0].partition_key), day], target_key="2026-01-01")
-    told = explain_partition(DAILY, queue, KnownNames())
-
-    assert told.holds
-    assert told.condition[1].satisfied_by == hours[-1]
-    assert told.condition[2].satisfied_by == day
-
-
-def test_a_partition_without_any_update_waits_for_all_keys() -> None:
-    told = explain_partition(DAILY, QueuedEvents(target_key="2026-01-01"), KnownNames())
-
-    assert len(told.missing) == 24
-    assert "nothing queued" in told.words
+@pytest.mark.parametrize("count", [0, 20, 24])
+def test_a_rolled_up_leaf_says_which_keys_are_missing_and_which_event_completed_it(count: int) -> None:
+    hours = [event(A, number, f"2026-01-01T{number:02d}:00:00") for number in range(count)]
+    again, day = [event(A, 25, each.partition_key) for each in hours[:1]], event(B, 30, "2026-01-01")
+    queued = [*hours, *again, day] if count else []
+    told = explain_partition(DAILY, QueuedEvents(queued, target_key="2026-01-01"), KnownNames())
+    leaf = told.condition[1]
+    assert told.missing == tuple(f"2026-01-01T{hour:02d}:00:00" for hour in range(count, 24))
+    assert leaf.received == tuple(each.partition_key for each in hours)
+    assert (told.holds, leaf.satisfied_by) == ((True, hours[-1]) if count == 24 else (False, None))
+    assert ("nothing queued" in told.words) is (count == 0)
+    assert f"{count} of 24 keys received" in leaf.words or count != 20
 
 
 @pytest.mark.parametrize(
@@ -193,6 +167,8 @@ def test_a_partition_without_any_update_waits_for_all_keys() -> None:
         (facts(AssetOrTimeSchedule(timetable="0 0 * * *", assets=[A])), "waiting"),
         (facts(to_schedule(AssetOrTimeSchedule(timetable="0 0 * * *", assets=[A]).timetable)), "time only"),
         (facts(DAILY), "waiting"),
+        (facts(AssetAll()), "never"),
+        (facts(AssetAny()), "never"),
     ],
 )
 def test_the_state_of_a_consumer(given_facts: ConsumerFacts, state: str) -> None:
@@ -203,9 +179,32 @@ def test_the_state_of_a_consumer(given_facts: ConsumerFacts, state: str) -> None
     json.dumps(as_json(told))
 
 
-def test_a_paused_consumer_says_what_happens_to_updates() -> None:
-    assert "dropped" in explain_consumer(facts(A, paused=True), NOW).words
-    assert "goes on filling" in explain_consumer(facts(A, paused=True, while_paused="keep"), NOW).words
+LAST = DecisionFacts(made(event(A, 1)), "flow/one", RunFacts(undeliverable=True, error="404"))
+
+
+@pytest.mark.parametrize(
+    ("given_facts", "words"),
+    [
+        (facts(A, paused=True), "dropped"),
+        (facts(A, paused=True, while_paused="keep"), "goes on filling"),
+        (facts(A, loops=[("flow/one", A.uri, "flow/one")]), f"flow/one → {A.uri} → flow/one"),
+        (facts(A, last=LAST), "queue replay 00000000-0000-0000-0000-000000000007"),
+        (facts(A), "flow/one has been waiting"),
+        (facts(A), "it still needs a"),
+        (facts(A & B), "it still needs a and b"),
+        (facts(A | B), "it still needs a or b"),
+        (facts(A & (B | C)), "it still needs some of a, b, c"),
+        (facts(AssetAll(*(Asset(f"s3://many/{number}") for number in range(7)))), "needs s3://many/0, s3://many/1"),
+    ],
+)
+def test_what_is_said_of_a_consumer(given_facts: ConsumerFacts, words: str) -> None:
+    told = explain_consumer(given_facts, NOW)
+    assert words in " ".join([told.words, *told.notes])
+
+
+def test_a_consumer_waits_since_its_last_decision_and_nothing_is_said_of_updates_before_it() -> None:
+    told = explain_consumer(facts(A & B, newest=[(event(B, -1), None)], last=replace(LAST, run=RunFacts())), NOW)
+    assert (told.condition[0].since, told.notes) == (LAST.decision.made, [])
 
 
 def test_the_next_time_based_run_is_told_unless_the_consumer_is_paused() -> None:
@@ -213,43 +212,6 @@ def test_the_next_time_based_run_is_told_unless_the_consumer_is_paused() -> None
 
     assert explain_consumer(facts(schedule), NOW).next_time == datetime(2026, 1, 2, tzinfo=UTC)
     assert explain_consumer(facts(schedule, paused=True), NOW).next_time is None
-
-
-def test_a_loop_is_shown() -> None:
-    told = explain_consumer(facts(A, loops=[("flow/one", A.uri, "flow/one")]), NOW)
-
-    assert any(f"flow/one → {A.uri} → flow/one" in note for note in told.notes)
-
-
-def test_an_undeliverable_decision_is_told_with_the_command_that_replays_it() -> None:
-    last = DecisionFacts(made(event(A, 1)), "flow/one", RunFacts(undeliverable=True, error="404"))
-
-    told = explain_consumer(facts(A, last=last), NOW)
-
-    assert any("queue replay 00000000-0000-0000-0000-000000000007" in note for note in told.notes)
-
-
-def test_a_consumer_waits_since_its_last_decision() -> None:
-    last = DecisionFacts(made(event(A, 1)), "flow/one")
-
-    assert explain_consumer(facts(A, last=last), NOW).condition[0].since == last.decision.made
-
-
-@pytest.mark.parametrize(
-    ("schedule", "needed"),
-    [
-        (A, "a"),
-        (A & B, "a and b"),
-        (A | B, "a or b"),
-        (A & (B | C), "some of a, b, c"),
-        (AssetAll(*(Asset(f"s3://many/{number}") for number in range(7))), "s3://many/0, s3://many/1"),
-    ],
-)
-def test_a_consumer_that_waits_says_what_it_still_needs(schedule: object, needed: str) -> None:
-    words = explain_consumer(facts(schedule), NOW).words
-
-    assert words.startswith("flow/one has been waiting")
-    assert f"it still needs {needed}" in words
 
 
 def test_a_decision_names_the_event_that_completed_it() -> None:
@@ -329,16 +291,13 @@ def test_a_late_decision_says_what_it_came_with(
     assert told.words.count("The decision came") + told.words.count("is not kept") == 1
 
 
-def test_of_a_decision_whose_events_were_not_all_read_no_pause_is_guessed() -> None:
-    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", total=2), consumer(A), KnownNames())
-    assert told.words.endswith("is not kept.")
-
-
 @pytest.mark.rule("4.10")
-def test_a_decision_by_a_deadline_says_so() -> None:
+def test_a_decision_by_a_deadline_says_so_and_one_whose_events_were_not_all_read_guesses_no_pause() -> None:
     late = replace(made(event(A, 1)), by_deadline=True)
     told = explain_decision(DecisionFacts(late, "flow/one"), consumer(A & B), KnownNames())
     assert told.words == "flow/one runs because its deadline passed at 2026-01-01 13:00:00 UTC, with 1 event."
+    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", total=2), consumer(A), KnownNames())
+    assert told.words.endswith("is not kept.")
 
 
 @pytest.mark.rule("4.10")
@@ -353,11 +312,6 @@ def test_a_decision_by_a_deadline_says_so() -> None:
 def test_an_update_that_does_not_count_says_why(receipt: Receipt | None, words: str | None) -> None:
     notes = explain_consumer(facts(A & B, event(A, 1), newest=[(event(B, -1), receipt)]), NOW).notes
     assert [words in note for note in notes if words is not None] == ([] if words is None else [True])
-
-
-def test_of_updates_before_the_last_decision_nothing_is_said() -> None:
-    last = DecisionFacts(made(event(A, 1)), "flow/one")
-    assert explain_consumer(facts(A & B, newest=[(event(B, -1), None)], last=last), NOW).notes == []
 
 
 def test_an_update_from_before_the_schedule_named_its_asset_says_so() -> None:

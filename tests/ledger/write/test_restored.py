@@ -117,19 +117,6 @@ def test_the_run_of_an_opening_closes_it_and_no_deadline_of_it_is_told(ledger: L
     assert len(ledger.reader.decisions.find(limit=10)) == 2
 
 
-def test_updates_before_a_rebuild_keep_their_instants(ledger: Ledger) -> None:
-    """Recovered from Prefect, `a` and `b` stay as far apart as they came."""
-    ledger.writer.events.begin_adoption([])
-    opening = Opening(CronTriggerTimetable("0 * * * *"))
-    deploy(ledger, Schedule((A & B).within(HOUR), opening=opening))
-    for asset, before in ((A, 3 * HOUR), (B, HOUR)):
-        found = event(asset)
-        ledger.writer.events.record([Recording(found.id, (found,), durable=NOW - before)], NOW)
-    ledger.writer.events.end_adoption(NOW)
-    ledger.writer.clock.run(NOW + 2 * HOUR, NOW + 2 * HOUR)
-    assert ledger.reader.decisions.find(limit=10) == []
-
-
 def test_a_cooldown_that_is_deployed_later_counts_from_the_latest_of_the_adopted_runs(ledger: Ledger) -> None:
     """The later one was found first."""
     consumer = deploy(ledger, A)
