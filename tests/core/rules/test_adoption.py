@@ -26,10 +26,8 @@ def new_state() -> State:
     state = State()
     schedules = (Asset("a") & Asset("b"), Asset("a") | Asset("b"))
     for number, schedule in enumerate(schedules, 1):
-        deploy(
-            state,
-            Consumer(number, str(number), uuid5(UUID(int=0), str(number)), ConsumerOptions(to_schedule(schedule))),
-        )
+        options = ConsumerOptions(to_schedule(schedule))
+        deploy(state, Consumer(number, str(number), uuid5(UUID(int=0), str(number)), options))
     return state
 
 
@@ -58,20 +56,6 @@ def test_the_same_decisions_in_any_order(seed: int) -> None:
     adoption.finish(after, after.consumers.live(), NOON)
     assert {each.id for each in after.changes.decisions} == {each.id for each in before.changes.decisions}
     assert [set(after.queues.queued(n, None)) for n in (1, 2)] == [set(before.queues.queued(n, None)) for n in (1, 2)]
-
-
-def test_what_came_later_is_decided_as_ever() -> None:
-    dice = random.Random(1)
-    old, new = updates(20, dice), updates(20, dice)
-    before = new_state()
-    for each in old:
-        record_and_pass(before, each, NOON)
-    adoption, after = Adoption(map(of, before.changes.decisions)), new_state()
-    for each in [*old, *new]:
-        record_and_pass(after, each, NOON, adoption.pass_over)
-    for each in new:
-        record_and_pass(before, each, NOON)
-    assert [each.id for each in after.changes.decisions] == [each.id for each in before.changes.decisions]
 
 
 def test_a_decision_of_which_an_update_is_gone_is_taken_over_with_the_others() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
@@ -77,19 +77,30 @@ def filled(sqlite_ledger: Ledger) -> Ledger:
     return sqlite_ledger
 
 
+@pytest.fixture(params=[True, False], ids=["remembers", "opened again"])
+def goes_on(request: pytest.FixtureRequest) -> Callable[[Ledger], Ledger]:
+    """Go on with a ledger as it is, or as a process that remembers nothing."""
+
+    def go_on(ledger: Ledger) -> Ledger:
+        if request.param:
+            return ledger
+        ledger.close()
+        opened = Ledger.open(ledger.place)
+        request.addfinalizer(opened.close)
+        return opened
+
+    return go_on
+
+
 @pytest.mark.rule("3.1")
-@pytest.mark.parametrize("remembers", [True, False])
-def test_recording_scans_nothing(filled: Ledger, remembers: bool, request: pytest.FixtureRequest) -> None:
-    if not remembers:
-        filled.close()
-        filled = Ledger.open(filled.place)
-        request.addfinalizer(filled.close)
+def test_recording_scans_nothing(filled: Ledger, goes_on: Callable[[Ledger], Ledger]) -> None:
+    ledger = goes_on(filled)
     batch = [update(A), update(B, aliases=("x",)), update(C, partition_key="k"), update(Asset("s3://lake/new"))]
-    with statements(filled) as sent:
-        written = filled.writer.events.record(batch, NOW)
+    with statements(ledger) as sent:
+        written = ledger.writer.events.record(batch, NOW)
     assert sum(len(decisions) for _, decisions in written) >= 2
-    assert len(sent) > (10 if remembers else 20)
-    assert scans(filled, sent) == []
+    assert len(sent) > (10 if ledger is filled else 20)
+    assert scans(ledger, sent) == []
 
 
 def test_work_on_decisions_and_consumers_scans_nothing(filled: Ledger) -> None:
@@ -161,10 +172,7 @@ def test_lineage_reads_only_what_is_near(filled: Ledger) -> None:
     assert [step for step in scans(filled, sent, tables) if "json_each" not in step.split(":")[0]] == []
 
 
-@pytest.mark.parametrize("remembers", [True, False])
-def test_letting_time_pass_scans_nothing(
-    sqlite_ledger: Ledger, remembers: bool, request: pytest.FixtureRequest
-) -> None:
+def test_letting_time_pass_scans_nothing(sqlite_ledger: Ledger, goes_on: Callable[[Ledger], Ledger]) -> None:
     ledger = sqlite_ledger
     hour = timedelta(hours=1)
     cooled = Intake(debounce=hour, cooldown=hour)
@@ -172,10 +180,7 @@ def test_letting_time_pass_scans_nothing(
     deploy(ledger, Schedule(C, opening=Opening(CronTriggerTimetable("0 * * * *"))), "f/opening")
     deploy(ledger, Schedule(A, Partitioning()), "f/keys", intake=Intake(debounce=hour))
     ledger.writer.events.record([update(A), update(B), update(C), update(A, partition_key="k")], NOW)
-    if not remembers:
-        ledger.close()
-        ledger = Ledger.open(ledger.place)
-        request.addfinalizer(ledger.close)
+    ledger = goes_on(ledger)
     with statements(ledger) as sent:
         made = ledger.writer.clock.run(NOW + 5 * hour, NOW + 5 * hour).decisions
         ledger.writer.events.record([update(A), update(C)], NOW + 6 * hour)
@@ -190,9 +195,8 @@ def test_letting_time_pass_scans_nothing(
 COMPARED = ("item_version", "item", "reading", "target_key", "target", "kept_run", "policy", "policy_touch")
 
 
-@pytest.mark.parametrize("remembers", [True, False])
 def test_passes_over_eager_and_lazy_flows_and_policies_scan_nothing(
-    sqlite_ledger: Ledger, remembers: bool, request: pytest.FixtureRequest
+    sqlite_ledger: Ledger, goes_on: Callable[[Ledger], Ledger]
 ) -> None:
     ledger, hour = sqlite_ledger, timedelta(hours=1)
     fact, day, week = (Asset(f"s3://lake/{name}") for name in ("fact", "day", "week"))
@@ -203,10 +207,7 @@ def test_passes_over_eager_and_lazy_flows_and_policies_scan_nothing(
     lazy = ConsumerOptions(Schedule(keeping=Keeping("lazy", retries=1)))
     place.deploy("board", FlowDeclaration(lazy, (board,), (fact,)))
     place.deploy("week", kept([fact, day], [week], retries=1))
-    if not remembers:
-        ledger.close()
-        place.ledger = ledger = Ledger.open(ledger.place)
-        request.addfinalizer(ledger.close)
+    place.ledger = ledger = goes_on(ledger)
     keys = [f"2026-01-0{number}T01:00:00" for number in range(1, 9)]
     with statements(ledger) as sent:
         made = [decision for asset in (A, B) for decision in place.update(asset)]
