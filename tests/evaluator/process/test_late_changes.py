@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,17 +11,11 @@ import pytest
 from assetflow.core.values.events import Recording
 from assetflow.core.values.timing import Intake
 from assetflow.evaluator.ledger_thread import READ_LATELY, LedgerThread
+from tests.evaluator.fakes import Clock
+from tests.evaluator.ledgers import START
 from tests.ledger.making import A, deploy, update
 
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-
-
-class Clock:
-    now = NOON
-
-    def __call__(self) -> datetime:
-        return self.now
 
 
 async def pause(thread: LedgerThread) -> None:
@@ -40,26 +34,22 @@ async def thread(tmp_path: Path, clock: Clock) -> AsyncIterator[LedgerThread]:
     """A ledger whose consumer waits for quiet, an hour long, with an update of noon."""
     async with LedgerThread(tmp_path / "ledger.db", now=clock) as thread:
         deploy(thread.ledger, A, while_paused="keep", intake=Intake(debounce=HOUR))
-        thread.ledger.writer.events.record([update(A)], NOON)
+        thread.ledger.writer.events.record([update(A)], START)
         yield thread
 
 
 @pytest.mark.rule("9.6")
 async def test_a_switch_that_is_found_at_the_start_decides_nothing(thread: LedgerThread, clock: Clock) -> None:
     clock.now += 3 * HOUR
-
     await pause(thread)
-
     assert not thread.ledger.reader.decisions.find()
 
 
 async def test_nor_does_one_that_is_found_when_prefect_comes_back(thread: LedgerThread, clock: Clock) -> None:
     thread.logs_read(clock.now)
     clock.now += 3 * HOUR
-
     await pause(thread)
-    thread.ledger.writer.events.record([Recording(update(A).id, update(A).events, NOON + HOUR / 2)], clock.now)
-
+    thread.ledger.writer.events.record([Recording(update(A).id, update(A).events, START + HOUR / 2)], clock.now)
     assert not thread.ledger.reader.decisions.find()
 
 
@@ -68,7 +58,5 @@ async def test_a_switch_comes_after_the_instants_before_it_if_prefect_answers(
 ) -> None:
     clock.now += 3 * HOUR
     thread.logs_read(clock.now - READ_LATELY)
-
     await pause(thread)
-
-    assert [each.made for each in thread.ledger.reader.decisions.find()] == [NOON + HOUR]
+    assert [each.made for each in thread.ledger.reader.decisions.find()] == [START + HOUR]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -13,34 +11,25 @@ from assetflow import Asset
 from assetflow.core.values.freshness_schedules import Eager
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.registry import Registry
-from assetflow.evaluator.ledger_thread import LedgerThread
-from assetflow.ledger import Reader
 from assetflow.prefect_io.names import SCHEDULE_SATISFIED
 from tests.evaluator.consumers.registry.fake_prefect import A, B, FakePrefect, known, registry_of
+from tests.evaluator.ledgers import LedgerHere
 
 TABLE, OTHER = Asset("s3://lake/table"), Asset("s3://lake/other")
 ENTRY = {"entrypoint": "flows/tables.py:core"}
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Path:
-    return tmp_path / "ledger.db"
+def refused(ledger: LedgerHere) -> list[str]:
+    return [each.words for each in ledger.reader.refused_deployments()]
 
 
 @pytest.fixture
-async def thread(place: Path) -> AsyncIterator[LedgerThread]:
-    async with LedgerThread(place) as opened:
-        yield opened
-
-
-@pytest.fixture
-def registry(prefect: FakePrefect, thread: LedgerThread) -> Registry:
-    return registry_of(prefect, thread)
-
-
-def refused(place: Path) -> list[str]:
-    with Reader.open(place) as reader:
-        return [each.words for each in reader.refused_deployments()]
+async def second(prefect: FakePrefect, registry: Registry) -> UUID:
+    """The second of two deployments that make one table: it is refused."""
+    prefect.deploy(1, Eager(A), TABLE)
+    deployment = prefect.deploy(2, Eager(B), TABLE, **ENTRY)
+    await registry.sync()
+    return deployment
 
 
 def automation_of(prefect: FakePrefect, deployment: UUID) -> dict[str, Any]:
@@ -48,33 +37,28 @@ def automation_of(prefect: FakePrefect, deployment: UUID) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.usefixtures("second")
 async def test_8_1_a_refusal_is_in_the_ledger_with_file_flow_and_rule(
-    prefect: FakePrefect, registry: Registry, place: Path, caplog: pytest.LogCaptureFixture
+    ledger: LedgerHere, caplog: pytest.LogCaptureFixture
 ) -> None:
-    prefect.deploy(1, Eager(A), TABLE)
-    prefect.deploy(2, Eager(B), TABLE, **ENTRY)
-    await registry.sync()
-
-    (words,) = refused(place)
+    (words,) = refused(ledger)
     assert words.startswith("deployment 'flow/d2' (flows/tables.py:core): s3://lake/table is made by the Eager or Lazy")
     assert "delete the old deployment if the flow was renamed" in words
     assert words.endswith("Contract 8.1")
     assert "Contract 8.1" in caplog.text
 
 
+@pytest.mark.usefixtures("second")
 async def test_8_1_a_refused_deployment_is_looked_at_when_another_one_changes(
-    prefect: FakePrefect, registry: Registry, thread: LedgerThread, place: Path
+    prefect: FakePrefect, registry: Registry, ledger: LedgerHere
 ) -> None:
-    prefect.deploy(1, Eager(A), TABLE)
-    prefect.deploy(2, Eager(B), TABLE)
-    await registry.sync()
     prefect.deploy(1, Eager(A), B)
     await registry.sync()
-    assert [*known(thread)] == ["flow/d1", "flow/d2"]
-    assert refused(place) == []
+    assert [*known(ledger)] == ["flow/d1", "flow/d2"]
+    assert refused(ledger) == []
 
 
-async def test_8_1_and_8_10_sync_finds_refusals(prefect: FakePrefect, registry: Registry, place: Path) -> None:
+async def test_8_1_and_8_10_sync_finds_refusals(prefect: FakePrefect, registry: Registry, ledger: LedgerHere) -> None:
     prefect.deploy(1, Eager(A), TABLE)
     prefect.deploy(2, Eager(B), TABLE)
     prefect.deploy(3, Eager(TABLE), A)
@@ -82,11 +66,11 @@ async def test_8_1_and_8_10_sync_finds_refusals(prefect: FakePrefect, registry: 
     assert [error.rule for error in registry.report.problems.values()] == ["8.1", "8.10"]
     del prefect.rows["deployments"][str(prefect.deploy(1, None))]
     await registry.sync()
-    assert refused(place) == []
+    assert refused(ledger) == []
 
 
 async def test_8_1_two_flows_change_places_in_one_look(
-    prefect: FakePrefect, registry: Registry, thread: LedgerThread, place: Path
+    prefect: FakePrefect, registry: Registry, ledger: LedgerHere
 ) -> None:
     prefect.deploy(2, Eager(A), TABLE)
     await registry.sync()
@@ -94,30 +78,22 @@ async def test_8_1_two_flows_change_places_in_one_look(
     prefect.deploy(1, Eager(A), TABLE)
     prefect.deploy(2, Eager(A), B)
     await registry.sync()
-    assert sorted(known(thread)) == ["flow/d1", "flow/d2"]
-    assert refused(place) == []
+    assert sorted(known(ledger)) == ["flow/d1", "flow/d2"]
+    assert refused(ledger) == []
 
 
 async def test_8_1_what_an_earlier_evaluator_refused_is_forgotten(
-    prefect: FakePrefect, thread: LedgerThread, place: Path
+    prefect: FakePrefect, ledger: LedgerHere, second: UUID
 ) -> None:
-    prefect.deploy(1, Eager(A), TABLE)
-    prefect.deploy(2, Eager(B), TABLE)
-    await registry_of(prefect, thread).sync()
-    assert len(refused(place)) == 1
-    del prefect.rows["deployments"][str(prefect.deploy(2, None))]
-    await registry_of(prefect, thread).sync()
-    assert refused(place) == []
+    del prefect.rows["deployments"][str(second)]
+    await registry_of(prefect, ledger).sync()
+    assert refused(ledger) == []
 
 
 async def test_8_1_prefect_shows_on_a_deployment_why_it_is_refused_and_the_schedule_when_it_is_not_any_more(
-    prefect: FakePrefect, registry: Registry
+    prefect: FakePrefect, registry: Registry, second: UUID
 ) -> None:
-    prefect.deploy(1, Eager(A), TABLE)
-    refused = prefect.deploy(2, Eager(B), TABLE, **ENTRY)
-    await registry.sync()
-
-    shown = automation_of(prefect, refused)
+    shown = automation_of(prefect, second)
     assert (shown["name"], shown["enabled"]) == ("flow/d2 is refused", True)
     assert shown["description"].startswith(
         "Refused: deployment 'flow/d2' (flows/tables.py:core): s3://lake/table is made"
@@ -130,12 +106,12 @@ async def test_8_1_prefect_shows_on_a_deployment_why_it_is_refused_and_the_sched
 
     prefect.deploy(1, Eager(A), B)
     await registry.sync()
-    assert automation_of(prefect, refused)["name"].startswith("flow/d2 runs when")
-    assert "Refused" not in automation_of(prefect, refused)["description"]
+    assert automation_of(prefect, second)["name"].startswith("flow/d2 runs when")
+    assert "Refused" not in automation_of(prefect, second)["description"]
 
 
 async def test_8_1_the_schedule_before_stays_with_the_refusal_beside_it_and_its_switch(
-    prefect: FakePrefect, registry: Registry, thread: LedgerThread
+    prefect: FakePrefect, registry: Registry, ledger: LedgerHere
 ) -> None:
     prefect.deploy(1, Eager(A), TABLE)
     changed = prefect.deploy(2, Eager(B), OTHER)
@@ -149,7 +125,7 @@ async def test_8_1_the_schedule_before_stays_with_the_refusal_beside_it_and_its_
     assert shown["description"].endswith(f"Contract 8.1. What it had before stays. {before['description']}")
     prefect.save("automations", {**shown, "enabled": False})
     await registry.sync()
-    assert [each.consumer.paused for each in thread.reader.consumers.all()] == [False, True]
+    assert [each.consumer.paused for each in ledger.reader.consumers.all()] == [False, True]
 
     prefect.deploy(2, Eager(B), OTHER)
     await registry.sync()
@@ -157,17 +133,13 @@ async def test_8_1_the_schedule_before_stays_with_the_refusal_beside_it_and_its_
 
 
 async def test_8_1_the_next_evaluator_finds_the_automation_of_a_refused_deployment(
-    prefect: FakePrefect, registry: Registry, thread: LedgerThread
+    prefect: FakePrefect, ledger: LedgerHere, second: UUID
 ) -> None:
-    prefect.deploy(1, Eager(A), TABLE)
-    refused = prefect.deploy(2, Eager(B), TABLE)
-    await registry.sync()
-    following = registry_of(prefect, thread)
+    following = registry_of(prefect, ledger)
     await following.begin()
     await following.sync()
-    assert automation_of(prefect, refused)["name"] == "flow/d2 is refused"
-
-    del prefect.rows["deployments"][str(refused)]
+    assert automation_of(prefect, second)["name"] == "flow/d2 is refused"
+    del prefect.rows["deployments"][str(second)]
     await following.sync()
     assert len(prefect.automations) == 1
 
@@ -184,10 +156,10 @@ async def test_8_1_a_refusal_is_shown_once_prefect_is_back(prefect: FakePrefect,
 
 
 async def test_8_1_what_may_work_at_the_next_try_is_no_refusal(
-    prefect: FakePrefect, registry: Registry, place: Path
+    prefect: FakePrefect, registry: Registry, ledger: LedgerHere
 ) -> None:
     prefect.deploy(1, Eager(A), TABLE)
     prefect.fails.append(("POST /automations/", PrefectUnreachable("away")))
     await registry.sync()
     assert len(registry.report.problems) == 1
-    assert refused(place) == []
+    assert refused(ledger) == []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -14,19 +12,13 @@ from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
-from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from tests.evaluator.consumers.registry.fake_prefect import FLOW, A, B, C, FakePrefect, known, registry_of
+from tests.evaluator.ledgers import LedgerHere
 from tests.ledger.sql.test_plans import statements
 from tests.ledger.write.test_kept import kept
 
 CORE, BOARD = 1, 2
-
-
-@pytest.fixture
-async def ledger(tmp_path: Path) -> AsyncIterator[LedgerThread]:
-    async with LedgerThread(tmp_path / "ledger.db") as thread:
-        yield thread
 
 
 def deploy(prefect: FakePrefect, number: int, declaration: FlowDeclaration | None, **given: object) -> UUID:
@@ -46,11 +38,11 @@ def chain(prefect: FakePrefect, schedule: object = None, **given: object) -> UUI
     return deploy(prefect, CORE, core, **given)
 
 
-def maker(ledger: LedgerThread) -> str:
-    return ledger.ledger.reader.freshness.status(B.uri, None, ledger.now()).producer or ""
+def maker(ledger: LedgerHere) -> str:
+    return ledger.reader.freshness.status(B.uri, None, ledger.now()).producer or ""
 
 
-async def test_it_makes_its_outputs_and_is_no_consumer(prefect: FakePrefect, ledger: LedgerThread) -> None:
+async def test_it_makes_its_outputs_and_is_no_consumer(prefect: FakePrefect, ledger: LedgerHere) -> None:
     chain(prefect)
     registry = registry_of(prefect, ledger)
     await registry.sync()
@@ -60,7 +52,7 @@ async def test_it_makes_its_outputs_and_is_no_consumer(prefect: FakePrefect, led
     assert maker(ledger) == "flow/d1"
 
 
-async def test_a_restart_writes_nothing_of_it(prefect: FakePrefect, ledger: LedgerThread) -> None:
+async def test_a_restart_writes_nothing_of_it(prefect: FakePrefect, ledger: LedgerHere) -> None:
     chain(prefect)
     await registry_of(prefect, ledger).sync()
     with statements(ledger.ledger) as sent:
@@ -69,7 +61,7 @@ async def test_a_restart_writes_nothing_of_it(prefect: FakePrefect, ledger: Ledg
 
 
 async def test_it_makes_its_outputs_before_updates_are_recorded_after_a_start(
-    prefect: FakePrefect, ledger: LedgerThread
+    prefect: FakePrefect, ledger: LedgerHere
 ) -> None:
     deploy(prefect, BOARD, kept([B], [C]))
     await registry_of(prefect, ledger).sync()
@@ -79,7 +71,7 @@ async def test_it_makes_its_outputs_before_updates_are_recorded_after_a_start(
 
 
 async def test_what_it_made_is_a_source_when_it_was_deleted_while_no_evaluator_ran(
-    prefect: FakePrefect, ledger: LedgerThread
+    prefect: FakePrefect, ledger: LedgerHere
 ) -> None:
     deployment = chain(prefect)
     await registry_of(prefect, ledger).sync()
@@ -88,11 +80,11 @@ async def test_what_it_made_is_a_source_when_it_was_deleted_while_no_evaluator_r
     await registry.begin()
     await registry.sync()
     assert maker(ledger) == ""
-    assert {each.name for each in ledger.ledger.reader.lineage.declared()} == {"flow/d2"}
+    assert {each.name for each in ledger.reader.lineage.declared()} == {"flow/d2"}
 
 
 async def test_a_flow_that_is_none_of_assetflow_any_more_leaves_the_graph(
-    prefect: FakePrefect, ledger: LedgerThread
+    prefect: FakePrefect, ledger: LedgerHere
 ) -> None:
     chain(prefect)
     registry = registry_of(prefect, ledger)
@@ -104,7 +96,7 @@ async def test_a_flow_that_is_none_of_assetflow_any_more_leaves_the_graph(
 
 @pytest.mark.parametrize("freshness", [None, FreshnessPolicy(timedelta(hours=1))], ids=["plain", "policy"])
 async def test_a_schedule_that_comes_and_goes_leaves_it_in_the_graph(
-    prefect: FakePrefect, ledger: LedgerThread, freshness: FreshnessPolicy | None
+    prefect: FakePrefect, ledger: LedgerHere, freshness: FreshnessPolicy | None
 ) -> None:
     registry = registry_of(prefect, ledger)
     made = Asset(B.uri, freshness=freshness)
@@ -121,7 +113,7 @@ async def test_a_schedule_that_comes_and_goes_leaves_it_in_the_graph(
 
 
 async def test_8_10_a_circle_through_it_is_a_problem_of_its_deployment(
-    prefect: FakePrefect, ledger: LedgerThread
+    prefect: FakePrefect, ledger: LedgerHere
 ) -> None:
     deploy(prefect, BOARD, kept([B], [C]))
     registry = registry_of(prefect, ledger)
@@ -132,4 +124,4 @@ async def test_8_10_a_circle_through_it_is_a_problem_of_its_deployment(
     del prefect.rows["deployments"][str(UUID(int=BOARD))]
     await registry.sync()
     assert registry.report.problems == {}
-    assert len(ledger.ledger.reader.lineage.declared()) == 2
+    assert len(ledger.reader.lineage.declared()) == 2
