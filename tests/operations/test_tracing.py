@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -48,6 +50,13 @@ def ran(
         ledger.writer.events.record([Recording(uuid4(), events)], end)
     ledger.writer.decisions.ended(state, end, decision_id=decision.id)
     return run
+
+
+def ended(run: UUID, deployment: UUID, minute: int, how: str, error: str = "", **more: Any) -> EndedRun:
+    """A run that began at noon and ended so many minutes later."""
+    end, outcome = NOON + timedelta(minutes=minute), "failed" if error else "completed"
+    of = (0, run, "calm-fox", deployment, "", None, outcome.title(), outcome, how, None)
+    return replace(EndedRun(*of, NOON, NOON, end, error, state_at=end), **more)  # pyright: ignore[reportArgumentType]
 
 
 @pytest.mark.rule("7.4")
@@ -166,9 +175,7 @@ def test_a_run_by_time_begins_a_tree_and_says_so(ledger: Ledger) -> None:
     by_time = SourceFlowRun(UUID(int=5), "calm-fox", flow_name="nightly", deployment_name="shop")
     (decision,) = update(ledger, ORDERS, 1, origin=Origin("task", flow_run=by_time))
     ran(ledger, decision, 3)
-    end = NOON + timedelta(minutes=1)
-    of = (0, UUID(int=5), "calm-fox", flow.deployment_id, "", None, "Completed", "completed", "time", None)
-    ledger.writer.ended_runs.add([EndedRun(*of, NOON, NOON, end, "", state_at=end)], NOON)
+    ledger.writer.ended_runs.add([ended(UUID(int=5), flow.deployment_id, 1, "time")], NOON)
     (found,) = newest_traces(ledger.reader, 10, NOW)
     assert told(found) == ["✓ nightly/shop  by time  60 s", "└─ ● orders", "   └─ ✓ report/nightly  2 min"]
 
@@ -231,11 +238,9 @@ def test_a_run_shows_the_first_line_of_its_error_and_a_maker_how_it_was_started(
     by_hand = SourceFlowRun(UUID(int=5), "calm-fox", flow_name="load", deployment_name="shop")
     (decision,) = update(ledger, ORDERS, 1, origin=Origin("task", flow_run=by_hand))
     run = ran(ledger, decision, 3, state="Failed")
-    good, bad = (NOON + timedelta(minutes=minutes) for minutes in (1, 3))
-    of = (0, UUID(int=5), "calm-fox", maker.deployment_id, "", None, "Completed", "completed", "hand", None)
-    first = EndedRun(*of, NOON, NOON, good, "", state_at=good)
-    of = (0, run, "orders-1", decision.deployment_id, "", None, "Failed", "failed", "decision", decision.id)
-    ledger.writer.ended_runs.add([first, EndedRun(*of, NOON, NOON, bad, "503\nat line 3", state_at=bad)], NOON)
+    good = ended(UUID(int=5), maker.deployment_id, 1, "hand")
+    bad = ended(run, decision.deployment_id, 3, "decision", "503\nat line 3", decision=decision.id)
+    ledger.writer.ended_runs.add([good, bad], NOON)
     assert tree(ledger, UUID(int=5)) == [
         "✓ load/shop  by hand  60 s",
         "└─ ● orders",
@@ -246,8 +251,8 @@ def test_a_run_shows_the_first_line_of_its_error_and_a_maker_how_it_was_started(
 def test_a_run_that_updated_nothing_is_a_tree_of_its_own(ledger: Ledger) -> None:
     maker, end = deploy(ledger, "load/shop", "0 2 * * *", produces=(ORDERS,)), NOON + timedelta(minutes=1)
     run = UUID(int=0xABCDEF12 << 96)
-    of = (0, run, "calm-fox", maker.deployment_id, "", "2026", "Crashed", "crashed", "time", None)
-    ledger.writer.ended_runs.add([EndedRun(*of, NOON, NOON, end, "no memory\nleft", state_at=end)], NOON)
+    crashed = {"state": "Crashed", "outcome": "crashed", "target_key": "2026"}
+    ledger.writer.ended_runs.add([ended(run, maker.deployment_id, 1, "time", "no memory\nleft", **crashed)], NOON)
     for what in (run, "abcdef12"):
         assert tree(ledger, what) == ['✕ load/shop  2026  by time  crashed  60 s  "no memory"']
     found = trace_of(ledger.reader, "abcdef12", NOW)

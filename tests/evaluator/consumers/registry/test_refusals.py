@@ -37,10 +37,12 @@ def automation_of(prefect: FakePrefect, deployment: UUID) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.usefixtures("second")
 async def test_8_1_a_refusal_is_in_the_ledger_with_file_flow_and_rule(
-    ledger: LedgerHere, caplog: pytest.LogCaptureFixture
+    prefect: FakePrefect, registry: Registry, ledger: LedgerHere, caplog: pytest.LogCaptureFixture
 ) -> None:
+    prefect.deploy(1, Eager(A), TABLE)
+    prefect.deploy(2, Eager(B), TABLE, **ENTRY)
+    await registry.sync()
     (words,) = refused(ledger)
     assert words.startswith("deployment 'flow/d2' (flows/tables.py:core): s3://lake/table is made by the Eager or Lazy")
     assert "delete the old deployment if the flow was renamed" in words
