@@ -6,15 +6,10 @@ from typing import Any
 
 import pytest
 
-from assetflow.core.rules.evaluation import holds
 from assetflow.core.values.assets import Asset, AssetAlias
-from assetflow.core.values.conditions import AssetAll, AssetAny, Condition, Gate, Token, from_postfix, to_condition
+from assetflow.core.values.conditions import AssetAll, AssetAny, Gate, Token, from_postfix, to_condition
 from assetflow.errors import InvalidSchedule
 from tests.core.world import A, B, C
-
-
-def truth(condition: Condition, *assets: Asset) -> bool:
-    return holds(condition, {asset.token: 1 for asset in assets})
 
 
 def test_operators_build_gates() -> None:
@@ -49,15 +44,6 @@ def test_postfix_goes_there_and_back() -> None:
 def test_damaged_postfix_is_refused(nodes: list[object]) -> None:
     with pytest.raises(InvalidSchedule):
         from_postfix(nodes)  # type: ignore[arg-type]
-
-
-@pytest.mark.rule("4.1")
-def test_truth_of_gates() -> None:
-    condition = A | (B & C)
-
-    assert [truth(condition, *x) for x in ([], [A], [B], [C], [B, C])] == [False, True, False, False, True]
-    assert truth(AssetAll())
-    assert not truth(AssetAny())
 
 
 def test_needed_uris_are_those_that_no_or_stands_above() -> None:

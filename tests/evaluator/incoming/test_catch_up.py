@@ -74,14 +74,6 @@ async def reading(ledger: LedgerHere) -> AsyncIterator[Reading]:
     await cancel(task)
 
 
-async def test_a_backlog_of_both_logs_is_recorded_in_the_order_of_time(reading: Reading) -> None:
-    reading.left(recording("c"), 30)
-    reading.posted("b", 20)
-    reading.left(recording("a1", "a2"), 10)
-    await reading.catch_up.start()
-    assert reading.ledger.uris == ["a1", "a2", "b", "c"]
-
-
 async def test_a_recording_is_complete_from_its_artifact_alone_and_from_its_events_alone(reading: Reading) -> None:
     reading.left(recording("a1", "a2"), 1, events=False)
     reading.left(recording("b1", "b2"), 2, artifact=False)

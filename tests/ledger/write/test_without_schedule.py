@@ -62,16 +62,6 @@ def chain(place: Place, *names: str) -> None:
 
 
 @pytest.mark.parametrize("names", [("core", "board"), ("board", "core")])
-def test_8_9_what_it_makes_is_stale_and_what_is_made_from_that_outdated(place: Place, names: tuple[str, ...]) -> None:
-    chain(place, *names)
-    assert not place.update(RAW)
-    found = place.ledger.reader.freshness.status(CORE.uri, None, place.now)
-    assert (found.state, [cause.kind for cause in found.causes]) == ("stale", ["data"])
-    assert state(place, BOARD) == ("fresh", True)
-    assert place.names(ran(place, "core", CORE)) == ["board"]
-
-
-@pytest.mark.parametrize("names", [("core", "board"), ("board", "core")])
 def test_8_6_an_eager_flow_waits_for_its_run(place: Place, names: tuple[str, ...]) -> None:
     chain(place, *names)
     deployment = place.consumers["core"].deployment_id
@@ -80,17 +70,6 @@ def test_8_6_an_eager_flow_waits_for_its_run(place: Place, names: tuple[str, ...
     assert not place.ledger.writer.runs.goes_on(run, place.later())
     assert not ran(place, "core", CORE)
     assert place.names(place.ledger.writer.runs.ended(run.run, COMPLETED, place.later()) or ()) == ["board"]
-
-
-def test_8_2_the_same_code_on_the_same_data_is_the_same_version(place: Place) -> None:
-    place.deploy("core", unscheduled([RAW], [CORE], code="1"))
-    place.deploy("board", kept([CORE], [BOARD]))
-    place.update(RAW)
-    board = only(ran(place, "core", CORE, code="1"))
-    assert not place.run("board", board, BOARD)
-    assert not ran(place, "core", CORE, code="1")
-    place.update(RAW)
-    assert place.names(ran(place, "core", CORE, code="1")) == ["board"]
 
 
 def test_8_12_data_gets_old_through_it(place: Place) -> None:
