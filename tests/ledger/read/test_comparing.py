@@ -1,26 +1,37 @@
-"""What a deploy would change is what the deploy then changes. Contract 11.4, 11.5."""
+"""What a deploy would change is what it then changes, and a replay does what was done. Contract 11.4 to 11.7."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID, uuid5
 
-from assetflow.core.compare import Comparison
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from assetflow import Eager
+from assetflow.core.compare import Change, Comparison, Fold, Replayed, replay_in_words
 from assetflow.core.partitions import StartOfDayMapper, StartOfMonthMapper
-from assetflow.core.values.assets import Asset
-from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
+from assetflow.core.values.conditions import AtLeast
+from assetflow.core.values.consumers import Consumer
+from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.schedule_values import AssetAndTimeSchedule, PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.timing import Deadline, Intake
 from assetflow.core.wire.declarations import FlowDeclaration
 from assetflow.core.wire.deployments import Deployed
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, update
+from tests.ledger.conftest import NewLedger
 from tests.ledger.write.test_kept import CORE, RAW, Place, kept
 
 NOW = NOON + timedelta(hours=1)
 OTHER = Asset("s3://lake/other")
-DAYS = PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=StartOfDayMapper())
-MONTHS = PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=StartOfMonthMapper())
+BY_DAY = PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=StartOfDayMapper())
+BY_MONTH = PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=StartOfMonthMapper())
 
 
 def wanted(name: str, schedule: object, **more: Any) -> Deployed:
@@ -121,6 +132,178 @@ def test_rule_11_4_assets_lose_their_last_producer_and_consumer(ledger: Ledger) 
 
 
 def test_rule_11_4_the_same_declaration_changes_nothing(ledger: Ledger) -> None:
-    deploy(ledger, "report/shop", DAYS)
-    deploy(ledger, "others/shop", MONTHS)
-    assert not compared(ledger, wanted("report/shop", DAYS), keep=["others/shop"]).changes_something
+    deploy(ledger, "report/shop", BY_DAY)
+    deploy(ledger, "others/shop", BY_MONTH)
+    assert not compared(ledger, wanted("report/shop", BY_DAY), keep=["others/shop"]).changes_something
+
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+A, B, C = Asset("a"), Asset("b", name="bee"), Asset("c")
+DAYS = PartitionedAssetTimetable(assets=A & B, default_partition_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"))
+DAILY = AssetAndTimeSchedule(timetable="0 13 * * *", assets=A, until="0 18 * * *")
+# Each schedule with its options.
+SCHEDULES: dict[str, tuple[object, dict[str, Any]]] = {
+    "and": (A & B, {}),
+    "or": (A | (B & C), {}),
+    "quorum": (AtLeast(2, A, B, C), {}),
+    "times": (A.times(3), {}),
+    "ref": (AssetRef(name="bee") & A, {}),
+    "alias": (AssetAlias("all") & C, {}),
+    "coalesce": (A, {"coalesce": True}),
+    "days": (DAYS, {}),
+    "within": ((A & B).within(HOUR), {}),
+    "since": ((A & B).since("0 * * * *"), {}),
+    "debounce": (A, {"intake": Intake(debounce=10 * MINUTE, max_wait=HOUR)}),
+    "batches": (A | B, {"intake": Intake(min_events=3, max_wait=HOUR, max_events=4)}),
+    "cooldown": (A, {"intake": Intake(cooldown=HOUR)}),
+    "deadline": (A & B, {"deadline": Deadline(after=HOUR, then="run")}),
+    "skip": (A & B, {"deadline": Deadline(after=HOUR, then="skip")}),
+    "opening": (DAILY, {"deadline": Deadline(after=HOUR)}),
+    "days within": (PartitionedAssetTimetable(assets=(A & B).within(HOUR)), {}),
+}
+# What happens, each some minutes after the one before: updates of one recording, or the end of the oldest run.
+STEPS = st.lists(
+    st.tuples(
+        st.integers(1, 200),
+        st.sampled_from(["a", "b", "c", "ab", "end"]),
+        st.sampled_from([None, "2026-01-01T05", "2026-01-02T06"]),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+def _happens(ledger: Ledger, now: datetime, what: str, key: str | None, aliased: bool, number: int) -> None:
+    if what == "end":
+        running = ledger.reader.decisions.running() or [each for each, _ in ledger.reader.decisions.waiting()]
+        for each in running[:1]:
+            ledger.writer.decisions.launched(each.id, each.id, now)
+            ledger.writer.decisions.ended("Completed", now, decision_id=each.id, outcome="completed")
+    else:
+        events = tuple(
+            AssetEvent(
+                uuid5(UUID(int=number), name),
+                {"a": A, "b": B, "c": C}[name],
+                now,
+                Origin("api"),
+                partition_key=key,
+                aliases=("all",) if aliased else (),
+            )
+            for name in what
+        )
+        ledger.writer.events.record([Recording(uuid5(UUID(int=number), "recording"), events)], now)
+
+
+# A third of the schedules each.
+@pytest.mark.parametrize("part", range(5))
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=9, deadline=None, phases=[Phase.generate]
+)
+@given(steps=STEPS, begins=st.integers(0, 3000))
+def test_rule_11_6_an_unchanged_consumer_differs_in_nothing_from_its_recorded_decisions(
+    new_sqlite: NewLedger, part: int, steps: list[tuple[int, str, str | None, bool]], begins: int
+) -> None:
+    names = list(SCHEDULES)[part::3]
+    with new_sqlite() as ledger:
+        for name in names:
+            schedule, options = SCHEDULES[name]
+            deploy(ledger, f"{name}/shop", schedule, **options)
+        now = NOON
+        for number, (minutes, what, key, aliased) in enumerate(steps):
+            now += minutes * MINUTE
+            ledger.writer.clock.run(now - timedelta(microseconds=1), now)
+            _happens(ledger, now, what, key, aliased, number)
+        now += 5 * HOUR
+        while (passed := ledger.writer.clock.run(now, now)).next is not None and passed.next <= now:
+            pass
+        since = min(NOON + begins * MINUTE + timedelta(seconds=30), now)
+        recorded = _recorded(ledger, names, since)
+        assert {name: _folded(ledger, name, since, now) for name in recorded} == recorded
+
+
+def _recorded(ledger: Ledger, names: list[str], since: datetime) -> dict[str, list[tuple[datetime, UUID]]]:
+    found: dict[str, list[tuple[datetime, UUID]]] = {f"{name}/shop": [] for name in names}
+    for each in reversed(ledger.reader.decisions.find(limit=10_000)):
+        if each.made > since:
+            found[each.consumer_name].append((each.made, each.id))
+    return {name: sorted(made) for name, made in found.items()}
+
+
+def _folded(ledger: Ledger, name: str, since: datetime, until: datetime) -> list[tuple[datetime, UUID]]:
+    records = {each.consumer.id: each for each in ledger.reader.consumers.all()}
+    consumer = next(each.consumer for each in records.values() if each.consumer.name == name)
+    history = ledger.reader.comparing.history(Change(name, consumer, consumer.options), records, since, until)
+    return sorted((each.made, each.id) for each in Fold(consumer, history).run().decisions if each.made > since)
+
+
+def replayed(ledger: Ledger, consumer: Consumer | None, schedule: object, until: int, **options: Any) -> Replayed:
+    after = None if schedule is None else ConsumerOptions(to_schedule(schedule), **options)
+    name = "report/shop"
+    (found,) = ledger.reader.comparing.replayed([Change(name, consumer, after)], NOON, NOON + until * MINUTE)
+    return found
+
+
+def test_rule_11_6_a_run_that_would_be_gone_is_told_with_its_reason(ledger: Ledger) -> None:
+    consumer = deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 10)
+    update(ledger, CUSTOMERS, 390)
+    update(ledger, ORDERS, 400)
+    update(ledger, CUSTOMERS, 410)
+    found = replayed(ledger, consumer, (ORDERS & CUSTOMERS).within(6 * HOUR), 1000)
+    assert (found.before, found.after) == (2, 1)
+    assert replay_in_words(found) == (
+        "1 run instead of 2; at 2026-01-01 18:30:00 UTC it would not have run: "
+        "customers came 6 h 20 min after orders: outside of within 6 h."
+    )
+
+
+@pytest.mark.parametrize(
+    ("schedule", "options", "words"),
+    [
+        (ORDERS, {}, "2 runs instead of 1; at 2026-01-01 12:01:00 UTC it would have run: "
+         "now it still needs customers."),
+        (ORDERS & HOURLY, {}, "0 runs instead of 1; at 2026-01-01 12:02:00 UTC it would not have run: "
+         "it still needs hourly."),
+        (ORDERS & CUSTOMERS, {"coalesce": True}, "1 run, as before; no run differs."),
+        (None, {}, "0 runs instead of 1; at 2026-01-01 12:02:00 UTC it would not have run: it would be gone."),
+        ("0 13 * * *", {}, "1 run, as before; at 2026-01-01 12:02:00 UTC it would not have run: "
+         "it would not run on assets any more."),
+    ],
+)  # fmt: skip
+def test_rule_11_6_runs_and_the_first_difference(
+    ledger: Ledger, schedule: object, options: Mapping[str, Any], words: str
+) -> None:
+    consumer = deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 1)
+    update(ledger, CUSTOMERS, 2)
+    update(ledger, ORDERS, 3)
+    assert replay_in_words(replayed(ledger, consumer, schedule, 70, **options)) == words
+
+
+def test_rule_11_6_a_new_consumer_and_missed_deadlines(ledger: Ledger) -> None:
+    update(ledger, ORDERS, 1)
+    found = replayed(ledger, None, ORDERS & CUSTOMERS, 600, deadline=Deadline(after=HOUR))
+    assert (found.before, found.after, found.missed_after) == (0, 0, 1)
+    assert replay_in_words(replayed(ledger, None, ORDERS, 600)).endswith("it would have run: it is new.")
+
+
+def test_rule_11_7_what_a_pause_dropped_and_an_operator_removed_stays_out(ledger: Ledger) -> None:
+    consumer = deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
+    update(ledger, ORDERS, 1)
+    ledger.writer.queues.remove(consumer.id, uri=ORDERS.uri, now=NOON + 2 * MINUTE)
+    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON + 3 * MINUTE)
+    update(ledger, ORDERS, 4)
+    ledger.writer.consumers.switch(consumer.id, paused=False, now=NOON + 5 * MINUTE)
+    update(ledger, CUSTOMERS, 6)
+    paused = ledger.reader.consumers.all()[0].consumer
+    found = replayed(ledger, paused, ORDERS & CUSTOMERS & HOURLY, 100)
+    assert (found.before, found.after) == (0, 0)
+
+
+def test_rule_11_7_eager_flows_are_not_replayed(ledger: Ledger) -> None:
+    consumer = deploy(ledger, "report/shop", ORDERS)
+    update(ledger, ORDERS, 1)
+    found = replayed(ledger, consumer, Eager(), 10)
+    assert found.note.startswith("Eager and Lazy flows are not replayed")

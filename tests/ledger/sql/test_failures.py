@@ -1,4 +1,4 @@
-"""Errors of the databases say what to do and never contain a password, and values that they cannot hold harm no others."""
+"""Errors of databases say what to do and contain no password; values that they cannot hold harm no others."""
 
 from __future__ import annotations
 
