@@ -1,4 +1,4 @@
-"""What a process remembers is compared well enough: the comparisons are seen to fail with a broken copy of the code."""
+"""What a process remembers is compared well enough: the comparison is seen to fail with a broken copy of the code."""
 
 from __future__ import annotations
 
@@ -17,14 +17,11 @@ from assetflow.core.rules.state.names import Names
 from assetflow.core.rules.state.queues import Queues
 from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError
-from assetflow.ledger import Ledger
 from assetflow.ledger.sql.engine import notify
 from assetflow.ledger.sql.failures import explained
 from assetflow.ledger.write.store import Store, UnitOfWork
 from tests.ledger.conftest import NewLedger
-from tests.ledger.fold.test_processes import CORE, RAW, compare
-from tests.ledger.fold.test_twin import BREAKS, A, B, C, Remembered, Step, run, updated
-from tests.ledger.making import declared
+from tests.ledger.fold.test_processes import BOARD, CORE, RAW, Remembered, compare
 
 # Tables that differ, or a transaction that cannot be written.
 SEEN = (AssertionError, AssetflowError, SQLAlchemyError)
@@ -33,12 +30,6 @@ Break = Callable[[pytest.MonkeyPatch], None]
 
 def update(asset: Asset) -> tuple[Any, ...]:
     return ("update", asset, None, None)
-
-
-def through_x(asset: Asset, number: int, **given: Any) -> Step:
-    return Step(
-        ("record", [(number, 0, [{"number": number, "asset": asset, "key": None, "aliases": ("x",)}])]), **given
-    )
 
 
 def others_are_not_told(patch: pytest.MonkeyPatch) -> None:
@@ -78,20 +69,9 @@ def freshness_is_kept(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(FreshnessState, "renew", lambda _: None)
 
 
-# Each with steps that a search has to come upon to see it. Twins begin with consumers of A & B and of X | C.
-TWIN: dict[Break, list[Step]] = {
-    others_are_not_told: [
-        updated(A, 1),
-        Step(("change", "f/one", declared(C & B)), writer=1),
-        updated(C, 2),
-        updated(B, 3),
-    ],
-    queues_learn_nothing: [updated(A, 1), updated(B, 2, writer=1), updated(A, 3), updated(B, 4)],
-    names_learn_nothing: [updated(B, 1), through_x(B, 2, writer=1), updated(B, 3)],
-    what_was_rolled_back_is_remembered: [updated(C, 1), updated(A, 2, breaks=BREAKS[2]), updated(B, 3)],
-}
-# Processes begin with Eager flows from raw to core and from core to board.
-PROCESSES: dict[Break, list[tuple[Any, ...]]] = {
+# Each with steps that a search has to come upon to see it. Processes begin with Eager flows from raw to core and from
+# core to board.
+BROKEN: dict[Break, list[tuple[Any, ...]]] = {
     others_are_not_told: [
         (update(RAW), 0, None),
         (("deploy", "f/one", 2), 1, None),
@@ -112,6 +92,17 @@ PROCESSES: dict[Break, list[tuple[Any, ...]]] = {
         (update(RAW), 0, None),
         (("let_pass", 8), 0, None),
     ],
+    names_learn_nothing: [
+        (("deploy", "f/three", 8), 0, None),
+        (update(BOARD), 0, None),
+        (("record", [(1, 0, [(1, BOARD, None, ("x",))])]), 1, None),
+        (update(BOARD), 0, None),
+    ],
+    what_was_rolled_back_is_remembered: [
+        (("deploy", "f/three", 4), 0, None),
+        (("lose", [(1, 0, [(1, RAW, None, ())])]), 0, None),
+        (update(CORE), 0, None),
+    ],
     freshness_is_kept: [
         (update(RAW), 0, None),
         (("end", 0, "completed"), 1, None),
@@ -125,27 +116,15 @@ def name(of: Break) -> str:
     return of.__name__
 
 
-@pytest.mark.parametrize("broken", TWIN, ids=name)
-def test_the_twin_sees(broken: Break, sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken(monkeypatch)
-    with pytest.raises(SEEN):
-        run(sqlite_ledger, TWIN[broken], Remembered())
-
-
-@pytest.mark.parametrize("steps", TWIN.values(), ids=map(name, TWIN))
-def test_the_twin_sees_nothing_in_the_code_as_it_is(steps: list[Step], sqlite_ledger: Ledger) -> None:
-    run(sqlite_ledger, steps, Remembered())
-
-
-@pytest.mark.parametrize("broken", PROCESSES, ids=name)
+@pytest.mark.parametrize("broken", BROKEN, ids=name)
 def test_the_comparison_of_processes_sees(
     broken: Break, new_sqlite: NewLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken(monkeypatch)
     with pytest.raises(SEEN):
-        compare(new_sqlite, PROCESSES[broken], Remembered())
+        compare(new_sqlite, BROKEN[broken], Remembered())
 
 
-@pytest.mark.parametrize("steps", PROCESSES.values(), ids=map(name, PROCESSES))
+@pytest.mark.parametrize("steps", BROKEN.values(), ids=map(name, BROKEN))
 def test_the_comparison_sees_nothing_in_the_code_as_it_is(steps: list[Any], new_sqlite: NewLedger) -> None:
     compare(new_sqlite, steps, Remembered())
