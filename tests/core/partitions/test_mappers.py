@@ -88,8 +88,8 @@ WEEK_OF = "2026-03-04T00:00:00"
 @pytest.mark.parametrize(
     ("mapper", "key", "words"),
     [
-        (StartOfDayMapper(timezone="Asia/Tokyo", input_format=WITH_ZONE), "9999-12-31T23+0000", ""),
-        (WEEK, "9999-12-31T00:00:00", ""),
+        (StartOfDayMapper(timezone="Asia/Tokyo", input_format=WITH_ZONE), "9999-12-31T23+0000", "9999-12-31"),
+        (WEEK, "9999-12-31T00:00:00", "9999-12-31"),
         (replace(WEEK, max_downstream_keys=6), WEEK_OF, "7 target keys, the limit is 6"),
         (
             fan_out(IdentityMapper(), SegmentWindow([str(n) for n in range(1001)]), IdentityMapper()),

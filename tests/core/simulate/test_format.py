@@ -173,3 +173,14 @@ def test_a_refused_leaf_is_named_by_its_place_in_the_expression() -> None:
         ("c", "any[1], all[1]"),
         ("d", "The scheme of 'airflow"),
     ]
+
+
+@pytest.mark.parametrize("takes", [0, 0.000001])
+def test_flows_that_keep_each_other_running_are_refused_by_name(takes: float) -> None:
+    circle = {
+        "a": {"schedule": "b", "makes": ["a"], "takes": takes},
+        "b": {"schedule": "a", "makes": ["b"], "takes": takes},
+    }
+
+    with pytest.raises(InvalidScenario, match=r"keep each other running: (a → b → a|b → a → b)\."):
+        simulate(scenario({"event": "a"}, {"advance": 3600}, consumers=circle, passes="live"))

@@ -306,7 +306,7 @@ MANY = settings(
 
 
 @pytest.mark.rule("3.1")
-@settings(MANY, max_examples=8)
+@settings(MANY, max_examples=5)
 @given(drawn=st.lists(steps, min_size=8, max_size=20), limits=limits)
 def test_two_processes_come_to_the_ledger_of_one(new_sqlite: NewLedger, drawn: list[Any], limits: Remembered) -> None:
     compare(new_sqlite, drawn, limits)
@@ -322,7 +322,7 @@ def test_two_processes_come_to_the_ledger_of_one_in_many_steps(
 
 
 @pytest.mark.postgres
-@settings(MANY, max_examples=8)
+@settings(MANY, max_examples=5)
 @given(drawn=st.lists(steps, min_size=8, max_size=20), limits=limits)
 def test_two_processes_on_postgres_come_to_the_ledger_of_one_on_sqlite(
     new_postgres: NewLedger, new_sqlite: NewLedger, drawn: list[Any], limits: Remembered

@@ -442,9 +442,8 @@ def test_the_end_of_a_run_that_is_found_late_leaves_what_is_not_recorded_yet_tim
         (A | B, {"intake": Intake(min_events=100, max_wait=hours(3))}, 3),
         (A & AtLeast(2, A, B, C), {"deadline": Deadline(hours(4))}, 4),
         (A.times(10) | B, {"intake": Intake(cooldown=hours(5)), "deadline": Deadline(hours(2))}, 2),
-        (Schedule(A, opening=Opening(EVERY_SIX, EVERY_FOUR)), {}, 0.5),
     ],
-    ids=["lacks an asset", "debounce", "debounce with max_wait", "min_events", "quorum", "times", "closed"],
+    ids=["lacks an asset", "debounce", "debounce with max_wait", "min_events", "quorum", "times"],
 )
 def test_a_long_queue_that_waits_for_certain_is_not_read(
     sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, schedule: Any, options: dict[str, Any], due: float
@@ -459,6 +458,16 @@ def test_a_long_queue_that_waits_for_certain_is_not_read(
     noon.update(0.2, B)
     noon.update(0.2, C)
     assert noon.runs(8)[0][1] >= 4, "nothing of it is lost"
+
+
+def test_a_long_queue_is_not_read_while_it_is_closed(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    noon = Noon(sqlite_ledger, Schedule(A, opening=Opening(EVERY_SIX, EVERY_FOUR)))
+    noon.passes(0.5)
+    with monkeypatch.context() as patched:
+        patched.setattr(Queues, "queued", None)
+        noon.update(1, A)
+        noon.update(2, A)
+    assert noon.runs(6) == [(6, 2)]
 
 
 @pytest.mark.rule("9.14")

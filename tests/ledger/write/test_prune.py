@@ -289,7 +289,7 @@ def test_of_a_key_the_last_decision_stays_and_its_backfills_are_counted(place: P
     for done in (0, 1):
         (decision,) = decisions.backfill(consumer, {"mon": done}, at_once=1, now=place.later())
         place.run("core", decision, CORE)
-    assert prune(place.ledger, place.later()).decisions == 1
+    assert prune(place.ledger, place.later()).decisions == 0
     found = place.ledger.reader.decisions.by_key(consumer)
     assert {key: each.backfills for key, each in found.items()} == {"tue": 0, "mon": 2}
 
