@@ -109,7 +109,7 @@ BUSY = [PrefectUnreachable("busy")]
         ([PrefectRefused("Deployment not found")], "Deployment not found", "Deployment not found"),
         # The reason why a decision waits is logged once.
         (BUSY * (FAILURES_NOT_LOGGED + 2), "", "waits for its run: busy"),
-        ([ValueError("a bug")] * 9, "", "a bug"),
+        ([ValueError("a bug")] * 9, "", "waits for its run: a bug"),
         # An answer of Prefect restarts the count of unsent attempts.
         ([*LOCAL * (ATTEMPTS_TO_SEND - 1), *BUSY, *LOCAL * (ATTEMPTS_TO_SEND - 1)], "", ""),
         (LOCAL * 100, "surrogates not allowed", "surrogates not allowed"),

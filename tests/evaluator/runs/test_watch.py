@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,14 +16,13 @@ from assetflow.core.values.freshness_schedules import Eager
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator import health as health_module
 from assetflow.evaluator.health import Health, keep_going
-from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.runs import watch as runs_module
-from assetflow.evaluator.runs.watch import ASKED_AT_ONCE, OVERLAP, RunWatch
+from assetflow.evaluator.runs.watch import OVERLAP, RunWatch
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 from tests.evaluator.fakes import FakeOpenRuns, FakeRuns, recording
 from tests.evaluator.ledgers import START, LedgerHere
-from tests.ledger.making import NOW, A, deploy, deploy_maker, update
+from tests.ledger.making import deploy_maker
 
 
 async def nothing() -> None: ...
@@ -219,21 +217,3 @@ async def test_4_7_a_final_state_that_somebody_set_meanwhile_in_place_of_another
     assert ledger.states == {run: "Failed"}, "this evaluator has heard of nothing before"
     await watch.look()
     assert ledger.states == {run: "Completed"}
-
-
-async def test_the_end_of_the_youngest_of_many_runs_is_heard(tmp_path: Path) -> None:
-    """Prefect did not send it, and more than a thousand older runs go on."""
-    prefect = FakeRuns()
-    async with LedgerThread(tmp_path / "ledger.db", now=lambda: NOW) as thread:
-        deploy(thread.ledger, A)
-        writer = thread.ledger.writer
-        made = writer.events.record([update(A) for _ in range(1_000 + ASKED_AT_ONCE)], NOW)
-        runs: list[UUID] = []
-        for _, (decision,) in made:
-            runs.append(uuid4())
-            writer.decisions.launched(decision.id, runs[-1], NOW)
-        prefect.over = {run: RunEnd("Completed", "completed") for run in runs[-10:]}
-        watch = RunWatch(thread, prefect, FakeOpenRuns(), Health(), lambda: None, nothing, lambda: NOW, ask_every=0.001)
-        loop = asyncio.create_task(watch.run())
-        await until_async(lambda: len(thread.ledger.reader.decisions.open_runs(2_000)) == len(runs) - 10)
-        await cancel(loop)

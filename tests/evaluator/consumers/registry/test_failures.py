@@ -135,7 +135,7 @@ async def test_a_new_ledger_reads_everything(prefect: FakePrefect, ledger: Ledge
 async def test_a_restart_reads_the_automations_that_changed(
     prefect: FakePrefect, ledger: LedgerHere, registry: Registry, restarted: Registry
 ) -> None:
-    for number in range(1, 401):
+    for number in range(1, 202):
         prefect.deploy(number, A)
     await registry.sync()
     await registry.sync()
@@ -146,7 +146,7 @@ async def test_a_restart_reads_the_automations_that_changed(
     assert [each.consumer.paused for each in ledger.reader.consumers.all()].count(True) == 1
     assert prefect.asked.count("POST /automations/filter") == 1
     assert not [asked for asked in prefect.asked if asked.startswith("GET")]
-    assert len(restarted.report.scheduled) == 400
+    assert len(restarted.report.scheduled) == 201
     assert restarted.inherited(UUID(int=3)) == registry.inherited(UUID(int=3)) != ""
 
 
