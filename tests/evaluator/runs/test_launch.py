@@ -95,8 +95,8 @@ async def test_events_that_are_too_large_for_a_context_are_stored_in_an_artifact
     assert [(each.id, name) for each, name in pad.logs.kept] == [(*pad.ledger.decisions, "report/daily")]
 
 
-LOCAL = [Unsendable("surrogates not allowed")]
-BUSY = [PrefectUnreachable("busy")]
+LOCAL: list[Exception] = [Unsendable("surrogates not allowed")]
+BUSY: list[Exception] = [PrefectUnreachable("busy")]
 
 
 @pytest.mark.rule("4.6")

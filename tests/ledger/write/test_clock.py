@@ -181,7 +181,7 @@ class Noon:
 
 
 def opening(cron: str, until: str | None = None) -> Opening:
-    return Opening(CronTriggerTimetable(cron), until and CronTriggerTimetable(until))
+    return Opening(CronTriggerTimetable(cron), None if until is None else CronTriggerTimetable(until))
 
 
 @pytest.mark.rule("9.6")
