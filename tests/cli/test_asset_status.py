@@ -18,7 +18,7 @@ from tests.cli.conftest import Call
 from tests.cli.screen import screen_of
 from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update
 from tests.ledger.read.test_ended_runs import ended
-from tests.prefect_io.test_asset_events import MADE, native
+from tests.prefect_io.test_own_events import MADE, native
 
 
 @pytest.fixture

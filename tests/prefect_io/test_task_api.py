@@ -10,7 +10,7 @@ import pytest
 import respx
 from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_KEY, PREFECT_API_URL, temporary_settings
 
-from assetflow.errors import AssetflowError, PrefectUnreachable
+from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.rest import TaskApi
 
 URL = "http://prefect.test/api"
@@ -41,26 +41,6 @@ def connect(time: Time) -> Callable[..., TaskApi]:
     return make
 
 
-@pytest.mark.parametrize("busy", [503, 500, 502, 504, 429, 408])
-@respx.mock
-def test_a_busy_server_is_asked_again(connect: Callable[..., TaskApi], time: Time, busy: int) -> None:
-    route = respx.post(f"{URL}/artifacts/").mock(
-        side_effect=[httpx.Response(busy), httpx.Response(busy), httpx.Response(201, json={"id": 1})]
-    )
-    with connect() as api:
-        assert api.post("/artifacts/", {}) == {"id": 1}
-    assert route.call_count == 3
-    assert time.pauses[0] < time.pauses[1]
-
-
-@pytest.mark.parametrize("failure", [httpx.ConnectError("refused"), httpx.ReadTimeout("slow"), httpx.ReadError("cut")])
-@respx.mock
-def test_a_lost_connection_is_tried_again(connect: Callable[..., TaskApi], failure: Exception) -> None:
-    respx.get(f"{URL}/health").mock(side_effect=[failure, httpx.Response(200, json=True)])
-    with connect() as api:
-        assert api.get("/health") is True
-
-
 @respx.mock
 def test_patience_ends(connect: Callable[..., TaskApi], time: Time) -> None:
     respx.post(f"{URL}/events").mock(return_value=httpx.Response(503, text="database  is\nlocked"))
@@ -68,26 +48,6 @@ def test_patience_ends(connect: Callable[..., TaskApi], time: Time) -> None:
         api.post("/events", [])
     assert 5 < time.now <= 10
     assert str(caught.value) == f"{URL}: Prefect answers 503 to POST /events: database is locked (tried for 10 s)"
-
-
-@respx.mock
-def test_the_pause_that_the_server_asks_for_is_kept(connect: Callable[..., TaskApi], time: Time) -> None:
-    respx.post(f"{URL}/events").mock(
-        side_effect=[httpx.Response(429, headers={"Retry-After": "7"}), httpx.Response(204)]
-    )
-    with connect() as api:
-        assert api.post("/events", []) is None
-    assert time.pauses == [7.0]
-
-
-@pytest.mark.parametrize("status", [400, 401, 403, 404, 409, 422])
-@respx.mock
-def test_a_refusal_is_final(connect: Callable[..., TaskApi], time: Time, status: int) -> None:
-    route = respx.post(f"{URL}/artifacts/").mock(return_value=httpx.Response(status, json={"detail": "no"}))
-    with connect() as api, pytest.raises(AssetflowError, match=str(status)):
-        api.post("/artifacts/", {})
-    assert route.call_count == 1
-    assert not time.pauses
 
 
 @pytest.mark.parametrize("other", [{}, [], ["ok"], {"id": 5}, "ok", 5, None], ids=str)
@@ -99,14 +59,6 @@ def test_what_has_no_id_is_not_stored(connect: Callable[..., TaskApi], other: ob
     )
     with connect() as api:
         assert api.create("/artifacts/", {}) == stored
-
-
-@pytest.mark.parametrize("other", [httpx.Response(200, html="<html>Sign in</html>"), httpx.Response(404)])
-@respx.mock
-def test_an_answer_of_something_else_is_tried_again(connect: Callable[..., TaskApi], other: httpx.Response) -> None:
-    respx.get(f"{URL}/x").mock(side_effect=[other, httpx.Response(200, json=1)])
-    with connect() as api:
-        assert api.get("/x") == 1
 
 
 @respx.mock

@@ -27,7 +27,7 @@ from assetflow.watchers import FileTrigger, MessageQueueTrigger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
-from tests.prefect_io.test_asset_events import MADE, native
+from tests.prefect_io.test_own_events import MADE, native
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
 

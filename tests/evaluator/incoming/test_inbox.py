@@ -28,7 +28,7 @@ from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 from tests.evaluator.fakes import Clock, recording, update
 from tests.evaluator.ledgers import START, LedgerHere
-from tests.prefect_io.test_asset_events import INPUTS, READ, RUN
+from tests.prefect_io.test_own_events import INPUTS, READ, RUN
 
 
 class Line:
