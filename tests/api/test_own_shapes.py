@@ -30,30 +30,10 @@ from tests.ledger.write.test_kept import BOARD, CORE, RAW, kept
 
 ORDERS_PATH = quote(ORDERS.uri, safe="")
 # The verbs with which operation ids begin.
-VERBS = {
-    "begin",
-    "check",
-    "count",
-    "explain",
-    "find",
-    "get",
-    "give",
-    "hide",
-    "list",
-    "materialize",
-    "observe",
-    "pause",
-    "record",
-    "remove",
-    "replay",
-    "resume",
-    "retry",
-    "run",
-    "show",
-    "simulate",
-    "stop",
-    "unhide",
-}
+VERBS = (
+    "begin check count explain find get give hide list materialize observe pause record remove replay resume retry run "
+    "show simulate stop unhide"
+)
 # A word that is not said in v1, with the one that is.
 NOT_SAID = {
     "cursor": "page",
@@ -243,7 +223,9 @@ def test_operation_ids_are_verbs_with_nouns(api: Api) -> None:
     assert not [name for name in document["components"]["schemas"] if "__" in name], "two schemas have one name"
     own = [name for name, *_ in own_operations(document)]
     assert [
-        each for each in own if not re.fullmatch(r"[a-z]+(_[a-z]+)+", each) or each.partition("_")[0] not in VERBS
+        each
+        for each in own
+        if not re.fullmatch(r"[a-z]+(_[a-z]+)+", each) or each.partition("_")[0] not in VERBS.split()
     ] == []
 
 

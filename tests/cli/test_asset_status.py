@@ -48,6 +48,8 @@ def test_every_asset_that_an_eager_flow_needs_is_listed(call: Call) -> None:
     assert "make-b/x" in fact
     assert f"{A.uri} changed: first → second" in fact
     assert "it was never made" in board
+    assert [each["uri"] for each in call("assets", "status", "--stale", "--json").json] == [B.uri, C.uri]
+    assert call("assets", "status", B.uri).out.splitlines()[:2] == [f"{B.uri}  ▲ stale", "made by make-b/x"]
 
 
 def test_a_terminal_of_80_columns_has_names_and_unbroken_columns(
@@ -71,19 +73,6 @@ def test_a_terminal_of_80_columns_has_names_and_unbroken_columns(
         screen = screen_of(80, monkeypatch)
         call(*command, "--wide")
         assert long in screen.getvalue()
-
-
-@pytest.mark.usefixtures("made")
-def test_only_what_is_not_up_to_date(call: Call) -> None:
-    assert [each["uri"] for each in call("assets", "status", "--stale", "--json").json] == [B.uri, C.uri]
-
-
-@pytest.mark.usefixtures("made")
-def test_one_asset_with_its_causes(call: Call) -> None:
-    answer = call("assets", "status", B.uri)
-
-    assert answer.out.splitlines()[:2] == [f"{B.uri}  ▲ stale", "made by make-b/x"]
-    assert call("assets", "status", B.uri, "--json").json["causes"][0]["now"] == "second"
 
 
 def test_8_13_a_status_says_how_fresh_the_data_is_and_exits_with_1_if_it_fails(ledger: Ledger, call: Call) -> None:

@@ -79,16 +79,6 @@ def test_a_key_whose_run_has_completed_is_done(ledger: Ledger, call: Call) -> No
     assert "1 event queued" in call(*ask).out
 
 
-def test_a_flow_scheduled_on_what_it_produces_is_told(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS, produces=(CUSTOMERS,))
-    deploy(ledger, "loop/shop", CUSTOMERS, produces=(ORDERS,))
-
-    for name in ("report/shop", "loop/shop"):
-        (note,) = call("explain", name, "--json").json["notes"]
-        assert "scheduled on what it produces" in note
-        assert note.count(name) == 2
-
-
 def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
     update(ledger, ORDERS, 1)
@@ -119,21 +109,6 @@ def test_of_a_run_that_nobody_decided_explain_says_so(ledger: Ledger, call: Call
         assert "by hand" in refused.err
 
 
-def test_a_run_of_a_consumer_that_was_deployed_anew_is_not_judged_by_the_new_schedule(
-    ledger: Ledger, call: Call
-) -> None:
-    old = deploy(ledger, "report/shop", ORDERS)
-    (decision,) = update(ledger, ORDERS, 1)
-    run = uuid4()
-    ledger.writer.decisions.launched(decision.id, run, NOON)
-    ledger.writer.consumers.remove(old.id, NOON)
-    deploy(ledger, "report/shop", CUSTOMERS)
-
-    told = call("explain", "--run", str(run), "--json").json
-
-    assert (told["completed_by"], told["condition"]) == (None, None)
-
-
 def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "copy/shop", ORDERS)
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
@@ -154,12 +129,6 @@ def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> Non
     out = call("events", "show", str(event_id(1))).out
     assert 'extra: {"rows": 3}' in out
     assert "● waits in the queue of report/shop" in out
-
-
-def test_an_update_that_nobody_wants_has_a_receipt_too(ledger: Ledger, call: Call) -> None:
-    update(ledger, ORDERS, 1)
-
-    assert "no consumer wanted it" in call("events", "show", str(event_id(1))).out
 
 
 def test_a_consumer_is_explained_as_of_a_moment(ledger: Ledger, call: Call) -> None:

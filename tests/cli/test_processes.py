@@ -1,7 +1,9 @@
-"""The command line as a process: what it imports, and what happens when nobody reads on."""
+"""The command line as a process: its log, its completion, and what happens when nobody reads on."""
 
 from __future__ import annotations
 
+import json
+import logging
 import os
 import sqlite3
 import subprocess
@@ -10,39 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from assetflow.cli.processes import log_to_stderr
+from assetflow.errors import InvalidSettings
 from assetflow.ledger import Ledger
+from tests.cli.conftest import Call
 from tests.cli.shop import ORDERS, update
-
-IMPORTED = """
-import sys
-from assetflow.cli import run
-code = run(sys.argv[1:])
-heavy = [name for name in ("prefect", "pyspark", "alembic", "sqlalchemy", "httpx") if name in sys.modules]
-sys.stderr.write(" ".join(heavy))
-sys.exit(code)
-"""
-
-
-@pytest.mark.parametrize(
-    ("command", "heavy"),
-    [
-        ("version", ""),
-        ("--help", ""),
-        ("consumers --help", "sqlalchemy"),
-        ("events ls", "sqlalchemy"),
-        ("consumers ls", "sqlalchemy"),
-        ("decisions ls", "sqlalchemy"),
-        ("assets ls", "sqlalchemy"),
-        ("queue ls", "sqlalchemy"),
-    ],
-)
-@pytest.mark.usefixtures("ledger")
-def test_commands_import_only_what_they_need(command: str, heavy: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTED, *command.split()], capture_output=True, text=True, check=False, timeout=120
-    )
-
-    assert (done.returncode, done.stderr) == (0, heavy)
 
 
 def test_a_closed_pipe_is_no_traceback(ledger: Ledger, home: Path) -> None:
@@ -96,3 +70,94 @@ def test_without_a_server_an_update_is_kept_by_the_one_that_prefect_starts(tmp_p
     with sqlite3.connect(tmp_path / "prefect" / "prefect.db") as database:
         assert database.execute("SELECT count(*) FROM artifact WHERE type = 'assetflow-update'").fetchone() == (1,)
     database.close()
+
+
+def test_lines_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    log_to_stderr()
+    logging.getLogger("assetflow.evaluator").info("started run %s", "x", extra={"decision": "d"})
+    assert capsys.readouterr().err.endswith("  INFO     started run x\n")
+
+
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_names_that_reverse_or_control_text_are_escaped(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", kind)
+    log_to_stderr()
+    logging.getLogger("assetflow.evaluator").info("deployed %s", "\u202eevil\u2066\u200b\x1b[2J")
+    told = capsys.readouterr().err
+    assert told.rstrip("\n").isprintable()
+    assert "u202eevil" in told
+
+
+def test_lines_for_machines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", "json")
+    log_to_stderr()
+    logger = logging.getLogger("assetflow.evaluator")
+    logger.info("started run %s\nin two lines", "x", extra={"decision": "d", "recordings": ["r"]})
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        logger.exception("failed")
+    first, second = (json.loads(line) for line in capsys.readouterr().err.splitlines())
+    assert first.pop("time").endswith("+00:00")
+    assert first == {
+        "level": "INFO",
+        "logger": "assetflow.evaluator",
+        "message": "started run x\nin two lines",
+        "decision": "d",
+        "recordings": ["r"],
+    }
+    assert "ValueError: broken" in second["traceback"]
+
+
+@pytest.mark.parametrize("kind", ["text", "json"])
+def test_passwords_in_addresses_are_not_logged(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", kind)
+    log_to_stderr()
+    logger = logging.getLogger("assetflow.evaluator")
+    try:
+        raise ValueError("no answer from http://u:secretpw@host/api")
+    except ValueError:
+        logger.exception("asking http://u:secretpw@host/api failed")
+    told = capsys.readouterr().err
+    assert "secretpw" not in told
+    assert "asking http://host/api failed" in told
+
+
+def test_another_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", "xml")
+    with pytest.raises(InvalidSettings, match="ASSETFLOW_LOG_FORMAT"):
+        log_to_stderr()
+
+
+# Completes the last word of a line as bash does when the Tab key is pressed.
+PRESS_TAB = """
+source "$1"
+shift
+COMP_WORDS=("$@")
+COMP_CWORD=$(($# - 1))
+"$(complete -p assetflow | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "completed"),
+    [
+        ("assetflow con", {"consumers"}),
+        ("assetflow consumers l", {"ls"}),
+        ("assetflow consumers ls --w", {"--watch", "--wide"}),
+        ("assetflow lineage --w", {"--watch"}),
+    ],
+)
+def test_bash_completes_commands_and_options(tmp_path: Path, call: Call, words: str, completed: set[str]) -> None:
+    script = tmp_path / "completion"
+    installed = call("--install-completion", "--shell", "bash", "--output", str(script))
+    assert installed.code == 0, installed.err
+    pressed = subprocess.run(
+        ["bash", "-c", PRESS_TAB, "bash", script, *words.split()], capture_output=True, text=True, check=True
+    )
+    assert set(pressed.stdout.split()) == completed

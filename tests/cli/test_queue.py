@@ -1,4 +1,4 @@
-"""`queue rm`, `queue replay` and `decisions give-up`: an operator's work."""
+"""`queue rm`, `queue replay`, `decisions give-up` and `retry`: an operator's work."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pytest
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
 
 
 def queued(call: Call, consumer: str) -> list[str]:
@@ -35,20 +36,6 @@ def test_events_are_removed_by_asset_and_time(ledger: Ledger, call: Call) -> Non
     call("queue", "rm", "report", "--asset", "orders", "--before", "2026-01-01T13:04:00+01:00", "--why", "old")
 
     assert queued(call, "report") == [str(event_id(2)), str(event_id(4))]
-
-
-@pytest.mark.rule("3.7")
-def test_a_pending_partition_is_removed_only_by_its_key(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "daily/shop", ROLLED_UP)
-    update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
-    update(ledger, HOURLY, 2, "2026-01-02T00:00:00")
-
-    refused = call("queue", "rm", "daily", "--why", "x")
-    assert (refused.code, refused.out) == (2, "")
-    assert "2026-01-01, 2026-01-02" in refused.err
-    assert len(queued(call, "daily")) == 2
-    call("queue", "rm", "daily", "--key", "2026-01-01", "--why", "x")
-    assert queued(call, "daily") == [str(event_id(2))]
 
 
 def test_rule_3_7_a_removal_that_matches_nothing_is_refused(ledger: Ledger, call: Call) -> None:
@@ -111,16 +98,6 @@ def test_one_event_is_removed_from_every_plain_queue(ledger: Ledger, call: Call)
     assert (queued(call, "report"), queued(call, "other")) == ([str(event_id(2))], [str(event_id(2))])
     call("queue", "rm", "other", "--event", str(event_id(2)), "--why", "x")
     assert (queued(call, "report"), queued(call, "other")) == ([str(event_id(2))], [])
-
-
-def test_an_event_of_a_pending_partition_stays_unless_consumer_and_key_are_named(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "daily/shop", ROLLED_UP)
-    update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
-
-    assert call("queue", "rm", "--event", str(event_id(1)), "--why", "x", "--json").code == 2
-    assert queued(call, "daily") == [str(event_id(1))]
-    one = ("queue", "rm", "daily", "--key", "2026-01-01", "--event", str(event_id(1)), "--why", "x", "--json")
-    assert call(*one).json["removed"] == 1
 
 
 def test_undeliverable_decisions_are_replayed_by_consumer_asset_and_event(ledger: Ledger, call: Call) -> None:
@@ -195,17 +172,6 @@ def test_a_decision_that_has_its_run_is_not_given_up(ledger: Ledger, call: Call)
     assert call("decisions", "show", str(decision.id), "--json").json["run"]["status"] == "launched"
 
 
-def test_a_decision_is_shown_with_what_it_consumed(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    (decision,) = update(ledger, ORDERS, 1)
-    said = call("decisions", "show", str(decision.id)).out
-    assert f"decision {decision.id}" in said
-    assert "orders" in said
-    unknown = call("decisions", "show", str(event_id(5)))
-    assert unknown.code == 2
-    assert "there is no decision" in unknown.err
-
-
 def test_a_decision_is_named_by_what_the_list_shows(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
     (first,), (second,) = update(ledger, ORDERS, 1), update(ledger, ORDERS, 2)
@@ -230,3 +196,38 @@ def test_what_a_consumer_coalesced_is_decided_when_its_decision_is_given_up(ledg
     assert update(ledger, ORDERS, 2) == []
     call("decisions", "give-up", str(first.id), "--why", "never sent")
     assert len(call("decisions", "ls", "--waiting", "--json").json) == 1
+
+
+@pytest.fixture
+def failed(ledger: Ledger) -> Place:
+    place = Place(ledger)
+    place.deploy("core/lake", kept([RAW], [CORE]))
+    place.end(only(place.update(RAW)), "failed")
+    return place
+
+
+def test_8_7_a_retry_asks_for_a_run(failed: Place, call: Call) -> None:
+    told = call("retry", "core")
+    assert told.out.splitlines()[0] == "core/lake: 1 run asked for"
+    assert "no evaluator" in told.err.lower()
+    assert len(failed.ledger.reader.decisions.find()) == 2
+
+    again = call("retry", "core/lake", "--json").json
+    assert again == {"consumer": "core/lake", "target_key": None, "decisions": [], "flow_runs": []}
+    assert "`assetflow plan core/lake` says why" in call("retry", "core/lake").out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("nobody",), "no consumer is called 'nobody'"),
+        (("core/lake", "--key", "a"), "core/lake is not partitioned"),
+        (("core/lake", "--all-failed"), "tries all its targets again"),
+        (("report/shop",), "report/shop has no failed run to run again"),
+        (("report/shop", "--key", "a"), "report/shop, key a, has no failed run to run again"),
+    ],
+)
+def test_8_7_a_retry_of_nothing_is_refused(failed: Place, call: Call, arguments: tuple[str, ...], words: str) -> None:
+    deploy(failed.ledger, "report/shop", RAW)
+    answer = call("retry", *arguments)
+    assert (answer.code != 0, words in answer.err) == (True, True), answer.err

@@ -1,4 +1,4 @@
-"""Every command that prints, drawn in a terminal: what a library of tables dislikes is found here."""
+"""Every command that prints, drawn in a terminal, and `--watch`, which draws it anew."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import pytest
 from rich.text import Text
 
 from assetflow import Asset, AssetWatcher, Eager, FreshnessPolicy
+from assetflow.cli import output, run
 from assetflow.cli.app import app
 from assetflow.core.values.timing import Deadline
 from assetflow.ledger import Ledger
@@ -168,3 +169,38 @@ def test_a_key_that_waits_again_is_listed_once(ledger: Ledger, call: Call, monke
     call("partitions", "ls", "daily")
     (row,) = [line for line in screen.getvalue().splitlines() if line.startswith("2026-01-01")]
     assert "pending, waiting before" in row
+
+
+def test_a_list_is_shown_anew_until_ctrl_c(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    update(ledger, ORDERS, 1)
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+        update(ledger, CUSTOMERS, 2)
+
+    monkeypatch.setattr(output, "sleep", pause)
+    screen = screen_of(100, monkeypatch)
+    assert run(["assets", "ls", "--watch"]) == 0
+    _, first, second = screen.getvalue().split("\x1b[H\x1b[J")
+    assert "Ctrl+C ends it" in first
+    assert ["customers" in each for each in (first, second)] == [False, True]
+    assert pauses == [2.0, 2.0]
+
+
+@pytest.mark.usefixtures("ledger")
+def test_what_goes_to_a_program_is_not_watched(call: Call) -> None:
+    answer = call("events", "ls", "--watch")
+    assert (answer.code, answer.out) == (2, "")
+    assert "--watch needs a terminal" in answer.err
+
+
+def test_the_option_is_in_the_help(call: Call) -> None:
+    lists = ("status", "consumers ls", "runs ls", "queue ls", "decisions ls", "partitions ls")
+    for command in (*lists, "assets status", "plan", "lineage"):
+        out = call(*command.split(), "--help").out
+        assert "--watch" in out
+        assert "Show it anew every two seconds" in out
+        assert "--json" in out

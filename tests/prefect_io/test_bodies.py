@@ -1,4 +1,4 @@
-"""The exact bodies that Prefect gets for each kind of schedule: automations, and the runs of decisions with contexts."""
+"""The exact bodies that Prefect gets for each kind of schedule: automations, the runs of decisions with contexts."""
 
 from __future__ import annotations
 

@@ -98,6 +98,7 @@ AROUND_CHANGES: dict[str, dict[str, Any]] = {
     "a rule of days": {"rrule": "DTSTART:20231231T000000\nRRULE:FREQ=DAILY;BYHOUR=0,2,3;BYMINUTE=30"},
 }
 
+
 def changes(zone: str) -> list[datetime]:
     """The instants of 2026, to the half hour, at which a clock is set forward or back."""
     step, zone_info = timedelta(minutes=30), ZoneInfo(zone)

@@ -89,6 +89,8 @@ def test_a_decision_leads_to_its_run_and_one_without_says_why_it_has_none(make_s
     ledger.writer.decisions.undeliverable(decision.id, "Prefect answers 409: a parameter is missing", NOON)
     page = site.page(address)
     assert "It could not be delivered, and has no run: Prefect answers 409: a parameter is missing." in page.text
+    assert "report/nightly" in site.page("/activity?show=undeliverable").text
+    assert "Nothing matches" in site.page("/activity?show=undeliverable&consumer=report/nightly&decisions=1").text
     assert site.submit(f"{address}/replay", address, f"{address}/replay").headers["location"] == address
     assert woken == [1]
     hidden = page.form(f"{address}/replay")
@@ -99,10 +101,6 @@ def test_a_decision_leads_to_its_run_and_one_without_says_why_it_has_none(make_s
     assert site.get(f"{address}/replay").headers["location"] == address
     assert "Its run is not started yet." in site.page(address).text
     assert site.get(f"/decisions/{uuid4()}").status_code == 404
-
-
-def test_the_activity_is_empty_at_first(site: Site) -> None:
-    assert "Nothing happened yet" in site.page("/activity").text
 
 
 def entries(site: Site, query: str = "") -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -9,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 from uuid import UUID, uuid4
 
+import httpx
 import pytest
 
 from assetflow import AssetWatcher
@@ -54,12 +56,6 @@ def test_an_asset_shows_its_watchers_and_whence_an_update_came(site: Site, ledge
     assert "landing" not in page.text
     assert "RabbitMQ orders, message 17" in page.text
     assert "RabbitMQ orders, message 17" in site.page(f"/events/{event_id(1)}").text
-
-
-def test_an_empty_ledger_says_what_to_do_first(site: Site) -> None:
-    page = site.page("/assets")
-    assert "No assets yet" in page.text
-    assert "assetflow emit s3://shop/orders" in page.text
 
 
 def test_assets_are_listed_with_who_has_to_do_with_them(site: Site, ledger: Ledger) -> None:
@@ -471,68 +467,77 @@ class FakePrefect:
         return {"id": str(UUID(int=7))}
 
 
-def test_materialize_runs_the_deployment_that_makes_it(make_site: MakeSite, ledger: Ledger) -> None:
+@pytest.fixture
+def maker(ledger: Ledger) -> UUID:
+    """A deployment that makes orders, which were updated before."""
     update(ledger, ORDERS, 0)
-    consumer = deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
-    prefect = FakePrefect()
-    site = make_site(prefect=lambda: prefect)
-    answer = site.submit(
-        "/asset/materialize", ASSET, "/asset/materialize", parameters='{"full": true}', partition_key="k"
-    )
+    return deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,)).deployment_id
+
+
+@pytest.fixture
+def prefect() -> FakePrefect:
+    return FakePrefect()
+
+
+@pytest.fixture
+def materialize(make_site: MakeSite, prefect: FakePrefect) -> Callable[..., httpx.Response]:
+    """Fills in the form of orders, and sends it."""
+    return partial(make_site(prefect=lambda: prefect).submit, "/asset/materialize", ASSET, "/asset/materialize")
+
+
+def test_materialize_runs_the_deployment_that_makes_it(
+    site: Site, maker: UUID, prefect: FakePrefect, materialize: Callable[..., httpx.Response]
+) -> None:
+    answer = materialize(parameters='{"full": true}', partition_key="k")
     assert answer.status_code == 303
     ((path, body),) = prefect.asked
-    assert path == f"/deployments/{consumer.deployment_id}/create_flow_run"
+    assert path == f"/deployments/{maker}/create_flow_run"
     assert body["parameters"] == {"full": True}
     assert answer.headers["location"].endswith(f"started={UUID(int=7)}")
     assert "Look at it in Prefect" in site.page(answer.headers["location"]).text
 
 
-def test_the_parameters_of_the_flow_become_fields_of_the_form(make_site: MakeSite, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 0)
-    deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
-    prefect = FakePrefect()
+@pytest.mark.usefixtures("maker")
+def test_the_parameters_of_the_flow_become_fields_of_the_form(
+    make_site: MakeSite, prefect: FakePrefect, materialize: Callable[..., httpx.Response]
+) -> None:
     site = make_site(prefect=lambda: prefect)
     part = read(site.get(f"/asset/materialize/parameters?asset={ORDERS.uri}", headers={"hx-request": "true"}).text)
     assert [each["name"] for each in part.named("input")] == ["parameter:day", "parameter:full"]
     assert 'day Default: "today". full Load everything. Default: false.' in part.text
-    send = partial(site.submit, "/asset/materialize", ASSET, "/asset/materialize")
-    refused = send(**{"parameter:day": "monday", "parameter:full": "maybe"})
+    refused = materialize(**{"parameter:day": "monday", "parameter:full": "maybe"})
     assert "'maybe' is not true or false. Write true or false." in read(refused.text).text
     assert 'value="monday"' in refused.text
-    assert send(**{"parameter:day": "monday", "parameter:full": ""}).status_code == 303
+    assert materialize(**{"parameter:day": "monday", "parameter:full": ""}).status_code == 303
     assert [body["parameters"] for _, body in prefect.asked] == [{"day": "monday"}]
 
 
-def test_a_parameter_that_the_flow_does_not_have_starts_nothing(make_site: MakeSite, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 0)
-    deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
-    prefect = FakePrefect()
-    answer = make_site(prefect=lambda: prefect).submit(
-        "/asset/materialize", ASSET, "/asset/materialize", parameters='{"nope": 1}'
-    )
+@pytest.mark.usefixtures("maker")
+def test_a_parameter_that_the_flow_does_not_have_starts_nothing(
+    prefect: FakePrefect, materialize: Callable[..., httpx.Response]
+) -> None:
+    answer = materialize(parameters='{"nope": 1}')
     assert answer.status_code == 422
     assert "The flow has no parameter 'nope'. It takes day and full." in read(answer.text).text
     assert prefect.asked == []
 
 
-def test_of_several_flows_one_is_chosen(make_site: MakeSite, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 0)
-    deploy(ledger, "one/a", Asset("s3://lake/landing"), produces=(ORDERS,))
+@pytest.mark.usefixtures("maker")
+def test_of_several_flows_one_is_chosen(
+    ledger: Ledger, prefect: FakePrefect, materialize: Callable[..., httpx.Response]
+) -> None:
     second = deploy(ledger, "two/b", Asset("s3://lake/landing"), produces=(ORDERS,))
-    prefect = FakePrefect()
-    site = make_site(prefect=lambda: prefect)
-    assert site.submit("/asset/materialize", ASSET, "/asset/materialize", producer="no/such").status_code == 422
-    assert site.submit("/asset/materialize", ASSET, "/asset/materialize", producer="two/b").status_code == 303
+    assert materialize(producer="no/such").status_code == 422
+    assert materialize(producer="two/b").status_code == 303
     assert prefect.asked[0][0] == f"/deployments/{second.deployment_id}/create_flow_run"
 
 
-def test_when_prefect_is_away_the_form_says_so(make_site: MakeSite, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 0)
-    deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
-    prefect = FakePrefect()
+@pytest.mark.usefixtures("maker")
+def test_when_prefect_is_away_the_form_says_so(
+    prefect: FakePrefect, materialize: Callable[..., httpx.Response]
+) -> None:
     prefect.error = PrefectUnreachable("Prefect does not answer", fix="Check that the Prefect server is running")
-    site = make_site(prefect=lambda: prefect)
-    answer = site.submit("/asset/materialize", ASSET, "/asset/materialize")
+    answer = materialize()
     assert answer.status_code == 422
     assert "Prefect does not answer. Check that the Prefect server is running" in answer.text
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
+from urllib.parse import quote
 
 import pytest
 
 from assetflow.api.security import Access, Keys
-from assetflow.core.values.assets import Asset
+from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.errors import LedgerError
 from assetflow.ledger import Ledger
@@ -190,7 +191,8 @@ def test_text_of_users_is_text_on_every_page(site: Site, ledger: Ledger) -> None
     asset = Asset("s3://lake/evil", name="evil\x1b[31m\u202e<b>{{7*7}}", group=EVIL, extra={EVIL: EVIL})
     run = SourceFlowRun(event_id(99), EVIL, flow_name=EVIL, deployment_name=EVIL, parameters={EVIL: EVIL})
     origin = Origin("task", SourceTaskRun(event_id(98), EVIL), run)
-    deploy(ledger, f"{EVIL.replace('/', '')}/{EVIL.replace('/', '')}", asset, produces=(asset,))
+    flow = f"{EVIL.replace('/', '')}/{EVIL.replace('/', '')}"
+    deploy(ledger, flow, asset & AssetAlias(EVIL) & ORDERS, produces=(asset,))
     key = EVIL[:200]
     update(ledger, asset, 1, key, origin=origin, extra={EVIL: [EVIL]}, aliases=(EVIL,))
     for path in (
@@ -199,6 +201,11 @@ def test_text_of_users_is_text_on_every_page(site: Site, ledger: Ledger) -> None
         "/asset?asset=s3://lake/evil",
         "/asset/partitions?asset=s3://lake/evil",
         f"/events/{event_id(1)}",
+        "/consumers",
+        f"/consumers/{quote(flow)}",
+        f"/consumers/{quote(flow)}/condition",
+        "/activity",
+        "/activity?show=all",
     ):
         answer = site.get(path)
         assert answer.status_code == 200, path

@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 
 import assetflow
-from assetflow.api.security import Access, Keys
 from assetflow.errors import ApiRefused, InvalidCall, LedgerError, UnknownConsumer
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api, MakeApi
@@ -95,14 +94,6 @@ def test_4_7_the_last_failed_run_of_a_consumer_runs_again_or_all_do(ledger: Ledg
 
     prefect.states = dict.fromkeys(runs, "CRASHED")
     assert api.post(retry, json={}).json()["flow_runs"] == [str(gone)], "the newest one"
-
-
-def test_8_7_a_retry_needs_the_right_to_operate(failed: Place, make_api: MakeApi) -> None:
-    keys = Keys(everything="k" * 32, read="r" * 32, emit="e" * 32)
-    api = make_api(Access(keys))
-    answers = [api.post(RETRY, json={}, headers={"X-API-Key": key * 32}).status_code for key in "rek"]
-    assert answers == [403, 403, 200]
-    assert len(failed.ledger.reader.decisions.find()) == 2
 
 
 def test_8_7_python_retries_by_the_api(

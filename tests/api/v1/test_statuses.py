@@ -34,6 +34,7 @@ def test_the_status_of_an_asset(api: Api) -> None:
 
     assert (found["state"], found["producer"], found["counts"]) == ("stale", "make/x", None)
     assert (found["causes"][0]["read"], found["causes"][0]["now"]) == ("first", "second")
+    assert {found[name] for name in ("freshness", "data_time", "lag", "feasible")} == {None}, "it has no policy"
     assert [each["state"] for each in api.get("/api/v1/statuses").json()["items"]] == ["source", "stale"]
 
 
@@ -51,12 +52,6 @@ def test_8_12_the_explanation_of_an_asset_leads_to_the_source_of_its_data_time(l
     steps = [(each["uri"], each["source"], each["data_time"]) for each in found["data_path"]]
     assert steps == [(B.uri, False, changed), (A.uri, True, changed)]
     assert api.get("/api/v1/assets/nothing/explanation").status_code == 404
-
-
-@pytest.mark.usefixtures("made")
-def test_8_13_the_fields_of_freshness_are_there_without_a_policy(api: Api) -> None:
-    found = api.get(f"{FACT}/status").json()
-    assert {found[name] for name in ("freshness", "data_time", "lag", "feasible")} == {None}
 
 
 def test_8_13_python_reads_how_fresh_an_asset_is_from_the_api(
