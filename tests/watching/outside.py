@@ -18,7 +18,7 @@ from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import LedgerLocked
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
-from assetflow.ledger.records import EventFilter
+from assetflow.ledger.records import EventFilter, WatcherRecord
 from assetflow.watching.sources import Sources
 from assetflow.watching.watching import Watching
 
@@ -78,6 +78,11 @@ class Direct(LedgerThread):
         done = function(*args, **kwargs)
         self._check(f"{name}ed")
         return done
+
+    @property
+    def watcher(self) -> WatcherRecord:
+        """The first watcher, as the ledger shows it."""
+        return self.ledger.reader.watchers.all()[0]
 
     def _check(self, step: str) -> None:
         if step in self.fails:

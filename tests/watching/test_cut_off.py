@@ -35,17 +35,9 @@ NOTICED = 30.0
 POSTGRES = "postgresql://root@127.0.0.1:5432/postgres"
 
 
-def state(direct: Direct) -> str:
-    return direct.ledger.reader.watchers.all()[0].state
-
-
-def error(direct: Direct) -> str:
-    return direct.ledger.reader.watchers.all()[0].error
-
-
 async def begins(direct: Direct) -> None:
     """Wait until the watcher has told how much waits: then it waits for something new."""
-    await until_async(lambda: direct.ledger.reader.watchers.all()[0].lag is not None)
+    await until_async(lambda: direct.watcher.lag is not None)
 
 
 async def is_heard(direct: Direct, send: Callable[[], Awaitable[object]]) -> None:
@@ -71,7 +63,7 @@ async def test_a_queue_of_rabbitmq_that_is_made_anew(direct: Direct, rabbit: Abs
         await rabbit.declare_queue(name, durable=True)
         await is_heard(direct, send)
         await begins(direct)
-        assert state(direct) == "watching"
+        assert direct.watcher.state == "watching"
 
 
 async def _consumers(rabbit: AbstractChannel, name: str) -> int:
@@ -112,7 +104,7 @@ async def test_a_queue_of_sqs_that_is_made_anew(direct: Direct, sqs: SqsServer, 
     async with watching(direct):
         await is_heard(direct, lambda: asyncio.to_thread(sqs.send, name, b"{}"))
         sqs.delete(name)
-        await until_async(lambda: f"no queue '{name}'" in error(direct), seconds=NOTICED)
+        await until_async(lambda: f"no queue '{name}'" in direct.watcher.error, seconds=NOTICED)
         sqs.create(name)
         await is_heard(direct, lambda: asyncio.to_thread(sqs.send, name, b"{}"))
 
@@ -128,7 +120,7 @@ async def test_a_source_that_does_not_tell_what_waits(
     monkeypatch.setattr("assetflow.watching.looks.FileSource.lag", never)
     watch(direct.ledger, FileTrigger(f"{tmp_path}/*.json"))
     async with watching(direct):
-        await until_async(lambda: "how much waits" in error(direct))
+        await until_async(lambda: "how much waits" in direct.watcher.error)
 
 
 @pytest.mark.parametrize("pattern", ["in/*.json", "in/**/*.json", "in/a.json"])
@@ -151,12 +143,12 @@ async def test_a_folder_that_is_made_anew(direct: Direct, tmp_path: Path, patter
 async def test_rule_10_7_a_missing_folder_is_shown_and_all_that_comes_is_new(direct: Direct, tmp_path: Path) -> None:
     watch(direct.ledger, FileTrigger(f"{tmp_path}/in/*.json", every=timedelta(days=1)))
     async with watching(direct):
-        await until_async(lambda: f"there is no folder or bucket {tmp_path}/in" in error(direct))
-        assert state(direct) == "failing"
+        await until_async(lambda: f"there is no folder or bucket {tmp_path}/in" in direct.watcher.error)
+        assert direct.watcher.state == "failing"
         (tmp_path / "in").mkdir()
         (tmp_path / "in/a.json").write_text("{}")
         await until_async(lambda: len(updates(direct.ledger)) == 1, seconds=NOTICED)
-        assert state(direct) == "watching"
+        assert direct.watcher.state == "watching"
 
 
 async def test_rule_10_7_a_link_to_a_file_is_a_file_and_links_lead_listening_nowhere(
@@ -203,8 +195,8 @@ async def test_a_file_system_that_hangs_is_shown_and_looked_at_once(
     watch(direct.ledger, FileTrigger(f"{tmp_path}/*.json", every=timedelta(seconds=1), start="existing"))
     (tmp_path / "a.json").write_text("{}")
     async with watching(direct):
-        await until_async(lambda: "no answer" in error(direct))
-        await until_async(lambda: "still waits for an answer" in error(direct))
+        await until_async(lambda: "no answer" in direct.watcher.error)
+        await until_async(lambda: "still waits for an answer" in direct.watcher.error)
         assert asked == 1
         answers.set()
         await until_async(lambda: len(updates(direct.ledger)) == 1)
@@ -237,8 +229,8 @@ async def test_a_query_that_hangs_is_cancelled_at_its_limit(
     watch(direct.ledger, hanging(name))
     async with watching(direct):
         await until_async(lambda: sessions() == 1)
-        await until_async(lambda: "no answer for 1 s" in error(direct))
-        assert state(direct) == "failing"
+        await until_async(lambda: "no answer for 1 s" in direct.watcher.error)
+        assert direct.watcher.state == "failing"
         # A later look hangs too, and the one before it has gone.
         await until_async(lambda: sessions() == 0)
         await until_async(lambda: sessions() == 1)
@@ -253,7 +245,7 @@ async def test_a_session_that_postgres_ends(direct: Direct, name: str, sessions:
         with closing(psycopg.connect(POSTGRES, autocommit=True)) as connection:
             others = "from pg_stat_activity where query like %s and pid <> pg_backend_pid()"
             connection.execute(f"select pg_terminate_backend(pid) {others}", [f"%{name}%"])
-        await until_async(lambda: "terminating connection" in error(direct))
+        await until_async(lambda: "terminating connection" in direct.watcher.error)
         await until_async(lambda: sessions() == 1)
 
 

@@ -142,24 +142,12 @@ async def test_a_table_that_does_not_exist_yet_is_told_and_its_first_version_is_
     table = tmp_path / "later"
     watch(direct.ledger, trigger(table))
     async with watching(direct):
-        await until_async(lambda: direct.ledger.reader.watchers.all()[0].state == "failing")
-        assert "there is no Delta table" in direct.ledger.reader.watchers.all()[0].error
+        await until_async(lambda: direct.watcher.state == "failing")
+        assert "there is no Delta table" in direct.watcher.error
         assert not table.exists()
         write_deltalake(table, rows(1))
         await until_async(lambda: versions(direct) == [0])
-        assert direct.ledger.reader.watchers.all()[0].state == "watching"
-
-
-@pytest.mark.parametrize("step", ["record", "recorded"])
-async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, table: Path, step: str) -> None:
-    watch(direct.ledger, trigger(table))
-    async with watching(direct):
-        await until_async(cursor_is(direct, 0))
-        direct.fails.add(step)
-        write_deltalake(table, rows(4), mode="append")
-        await until_async(lambda: versions(direct) == [1] and not direct.fails)
-        write_deltalake(table, rows(5), mode="append")
-        await until_async(lambda: versions(direct) == [1, 2])
+        assert direct.watcher.state == "watching"
 
 
 async def test_two_watchers_of_one_table_make_one_update_of_a_version(direct: Direct, table: Path) -> None:

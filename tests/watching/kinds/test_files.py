@@ -26,7 +26,7 @@ def paths(direct: Direct) -> list[str]:
 
 
 def begun(direct: Direct) -> Callable[[], bool]:
-    return lambda: direct.ledger.reader.watchers.all()[0].begun
+    return lambda: direct.watcher.begun
 
 
 async def test_rule_10_4_what_is_there_is_known_and_what_comes_is_an_update(direct: Direct, tmp_path: Path) -> None:

@@ -107,25 +107,13 @@ async def test_a_table_that_does_not_exist_yet_is_told_and_its_first_snapshot_is
 ) -> None:
     watch(direct.ledger, trigger)
     async with watching(direct):
-        await until_async(lambda: "does not exist" in direct.ledger.reader.watchers.all()[0].error)
+        await until_async(lambda: "does not exist" in direct.watcher.error)
         table = catalog.create_table("shop.orders", schema=SCHEMA)
         table.append(rows(1))
         await until_async(lambda: [each["operation"] for each in extras(direct)] == ["append"])
 
 
-@pytest.mark.parametrize("step", ["record", "recorded"])
-async def test_rule_10_4_a_crash_neither_loses_nor_doubles(
-    direct: Direct, table: Table, trigger: IcebergTableTrigger, step: str
-) -> None:
-    watch(direct.ledger, trigger)
-    async with watching(direct):
-        await until_async(known(direct, table))
-        direct.fails.add(step)
-        table.append(rows(4))
-        await until_async(lambda: len(extras(direct)) == 1 and not direct.fails)
-
-
 async def test_a_catalog_that_is_not_known_is_told(direct: Direct) -> None:
     watch(direct.ledger, IcebergTableTrigger("nowhere", "shop.orders"))
     async with watching(direct):
-        await until_async(lambda: "PYICEBERG_CATALOG__NOWHERE__URI" in direct.ledger.reader.watchers.all()[0].error)
+        await until_async(lambda: "PYICEBERG_CATALOG__NOWHERE__URI" in direct.watcher.error)

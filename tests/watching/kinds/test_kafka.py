@@ -17,23 +17,15 @@ from tests.watching.outside import Direct, updates, watch, watching
 pytestmark = pytest.mark.long
 
 
-def error(direct: Direct) -> str:
-    return direct.ledger.reader.watchers.all()[0].error
-
-
-def state(direct: Direct) -> str:
-    return direct.ledger.reader.watchers.all()[0].state
-
-
 async def test_a_missing_topic_is_told_and_read_when_it_is_there(
     direct: Direct, kafka: KafkaCluster, name: str
 ) -> None:
     watch(direct.ledger, MessageQueueTrigger(kafka.url, topic=name))
     async with watching(direct):
-        await until_async(lambda: f"Kafka has no topic '{name}'" in error(direct))
+        await until_async(lambda: f"Kafka has no topic '{name}'" in direct.watcher.error)
         kafka.send(name, b"{}")
         await until_async(lambda: len(updates(direct.ledger)) == 1)
-        assert state(direct) == "watching"
+        assert direct.watcher.state == "watching"
 
 
 async def test_partitions_that_are_added_are_read(
@@ -72,9 +64,9 @@ async def test_a_refused_password_arrives_and_is_told_without_it(
         )
         watch(direct.ledger, MessageQueueTrigger(address, topic=name))
         async with watching(direct):
-            await until_async(lambda: "refuses the user or the password" in error(direct))
+            await until_async(lambda: "refuses the user or the password" in direct.watcher.error)
     assert set(server.told) == {"hunter2"}
-    assert "hunter2" not in error(direct)
+    assert "hunter2" not in direct.watcher.error
 
 
 async def test_servers_that_go_away_are_told(direct: Direct, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,8 +76,8 @@ async def test_servers_that_go_away_are_told(direct: Direct, name: str, monkeypa
     watch(direct.ledger, MessageQueueTrigger(cluster.url, topic=name))
     async with watching(direct):
         # Nothing waits: the offset is committed.
-        await until_async(lambda: direct.ledger.reader.watchers.all()[0].lag == 0)
+        await until_async(lambda: direct.watcher.lag == 0)
         # The cluster lives in the producer.
         del cluster
-        await until_async(lambda: state(direct) == "failing")
-    assert "no server of Kafka can be reached" in error(direct)
+        await until_async(lambda: direct.watcher.state == "failing")
+    assert "no server of Kafka can be reached" in direct.watcher.error

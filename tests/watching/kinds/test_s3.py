@@ -26,10 +26,6 @@ def cursor(direct: Direct) -> set[str]:
     return {path.rpartition("/")[2] for path in direct.ledger.reader.watchers.items("w")}
 
 
-def error(direct: Direct) -> str:
-    return direct.ledger.reader.watchers.all()[0].error
-
-
 async def test_rule_10_7_a_file_in_s3_counts_at_the_first_look_and_leaves_the_cursor_when_it_is_gone(
     direct: Direct, s3: S3Server, bucket: str
 ) -> None:
@@ -63,7 +59,7 @@ async def test_rule_10_7_a_bucket_that_is_missing_is_told_and_all_that_comes_is_
 ) -> None:
     watch(direct.ledger, FileTrigger(f"s3://{name}/in/*.json", every=EVERY))
     async with watching(direct):
-        await until_async(lambda: f"there is no folder or bucket {name}" in error(direct))
+        await until_async(lambda: f"there is no folder or bucket {name}" in direct.watcher.error)
         s3.client.create_bucket(Bucket=name)
         s3.put(name, **{"in/a.json": "{}"})
         await until_async(lambda: len(updates(direct.ledger)) == 1)
@@ -75,7 +71,7 @@ async def test_a_variable_does_not_lead_out_of_the_bucket(direct: Direct, monkey
     monkeypatch.setenv("FOLDER", "in/../../others")
     watch(direct.ledger, FileTrigger("s3://shop/${FOLDER}/*.json"))
     async with watching(direct):
-        await until_async(lambda: "leaves its folder or bucket" in error(direct))
+        await until_async(lambda: "leaves its folder or bucket" in direct.watcher.error)
 
 
 async def test_rule_10_7_a_folder_that_cannot_be_listed_is_not_an_empty_one(
@@ -93,7 +89,7 @@ async def test_rule_10_7_a_folder_that_cannot_be_listed_is_not_an_empty_one(
     async with watching(direct):
         await until_async(lambda: cursor(direct) == {"a.json"})
         monkeypatch.setattr(MemoryFileSystem, "ls", refuses)
-        await until_async(lambda: "slow down" in error(direct))
+        await until_async(lambda: "slow down" in direct.watcher.error)
         monkeypatch.setattr(MemoryFileSystem, "ls", listed)
         store.pipe(f"/{name}/day=1/b.json", b"{}")
         await until_async(lambda: cursor(direct) == {"a.json", "b.json"})
