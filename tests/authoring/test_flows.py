@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -22,6 +23,7 @@ from assetflow import (
     flow,
     task,
 )
+from assetflow.authoring.schedule_options import PrefectFlowOptions
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.wire.declarations import declaration_from_text
 from assetflow.errors import (
@@ -310,3 +312,7 @@ def test_a_schedule_too_large_for_prefect_is_refused_at_deploy() -> None:
 
     with pytest.raises(InvalidSchedule, match="fewer assets"):
         wide.to_deployment(name="prod")
+
+
+def test_the_options_of_flows_are_those_of_prefect() -> None:
+    assert set(PrefectFlowOptions.__annotations__) == {*inspect.signature(Flow).parameters} - {"fn"}

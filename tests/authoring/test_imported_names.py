@@ -1,17 +1,20 @@
-"""`from assetflow import outlet_events, inlet_events`: mappings inside a task, errors elsewhere."""
+"""`outlet_events` and `inlet_events`: mappings inside a task, errors elsewhere, and outlets by name."""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
 import pytest
 
 from assetflow import Asset, AssetAlias, Metadata, inlet_events, outlet_events, task
-from assetflow.authoring.recording import current_recording
-from assetflow.errors import InvalidFlow, OutletError
+from assetflow.authoring.past_events import sources
+from assetflow.authoring.past_events.sources import newest_events, resolve_name, resolve_outlet
+from assetflow.authoring.recording import TaskRecording, current_recording
+from assetflow.errors import ApiUnreachable, InvalidFlow, LedgerError, OutletError, RecordingFailed
 
 ORDERS, CUSTOMERS, OTHER = Asset("s3://b/orders"), Asset("s3://b/customers"), Asset("s3://b/other")
 ALIAS = AssetAlias("latest")
@@ -128,3 +131,49 @@ def test_metadata_and_an_assigned_extra_are_merged() -> None:
         return extras()
 
     assert both.fn() == [(ORDERS.uri, {"a": 1, "b": 2}, ())]
+
+
+BY_NAME = Asset.ref(name="orders")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path))
+    return tmp_path
+
+
+def recording() -> TaskRecording:
+    return TaskRecording([BY_NAME], "run", 1, resolve_name=resolve_outlet)
+
+
+@pytest.mark.usefixtures("home")
+def test_a_task_fails_whose_outlet_cannot_be_looked_up_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ASSETFLOW_API_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.1")
+
+    with pytest.raises(RecordingFailed, match="named 'orders' could not be recorded"):
+        recording().complete()
+    with pytest.raises(RecordingFailed, match="Retry the task"):
+        recording().outcome.say(BY_NAME, {"rows": 3})
+    with pytest.raises(ApiUnreachable):
+        resolve_name("orders")
+    assert newest_events([BY_NAME]) == {}
+
+
+def test_a_ledger_that_cannot_be_read_is_no_ledger_without_the_name(home: Path) -> None:
+    (home / "ledger.db").write_text("not a ledger")
+
+    with pytest.raises(RecordingFailed, match="damaged"):
+        recording().complete()
+    with pytest.raises(LedgerError):
+        resolve_name("orders")
+    assert newest_events([BY_NAME]) == {}
+    assert sources.open_source() is not None
+
+
+@pytest.mark.usefixtures("home")
+def test_without_a_ledger_a_name_is_unknown() -> None:
+    made = recording()
+
+    assert made.complete().events == ()
+    assert made.outcome.unknown_names() == ["orders"]

@@ -1,4 +1,4 @@
-"""`observe`: a flow with a time schedule whose function returns versions (contract 8.2)."""
+"""`observe` and `emit`: a flow whose function returns versions (contract 8.2), and calls that cannot mean anything."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+import respx
 
-from assetflow import Asset, AssetAlias, observe
+from assetflow import Asset, AssetAlias, emit, observe
 from assetflow.core.values.posted_events import read_versions
-from assetflow.errors import InvalidEvent, InvalidFlow, InvalidSchedule
+from assetflow.errors import InvalidCall, InvalidEvent, InvalidFlow, InvalidSchedule
 from assetflow.timetables import CronTriggerTimetable, DeltaTriggerTimetable
 
 RAW = Asset("s3://lake/raw")
@@ -60,3 +61,12 @@ def test_rule_8_2_what_is_not_a_version_is_refused(found: object, partitions: bo
 def test_versions_are_those_that_were_returned() -> None:
     assert read_versions("1", partitions=False) == {None: "1"}
     assert read_versions({"k": "1"}, partitions=True) == {"k": "1"}
+
+
+NO_ADDRESS = r"emit\(api_key=\.\.\.\) needs to=.*Write to="
+
+
+@respx.mock
+def test_an_api_key_without_an_address_is_refused() -> None:
+    with pytest.raises(InvalidCall, match=NO_ADDRESS):
+        emit("s3://shop/orders", api_key="secret")

@@ -1,20 +1,25 @@
-"""`triggering_asset_events`: lookups, order, values that callers may pass, and the events of a run."""
+"""The events of a run, and the signature of a function whose parameters assetflow fills in."""
 
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import pytest
 from prefect.utilities.callables import parameter_schema
 
 from assetflow import Asset, AssetAlias, TriggeringAssetEvents, flow, partition_key, task, triggering_asset_events
+from assetflow.authoring.triggering import PublicSignature
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.wire.run_context import RunContext
 from assetflow.errors import InvalidEvent
 from tests.authoring.events import event
+
+if TYPE_CHECKING:
+    from nowhere import Nothing  # pyright: ignore[reportMissingImports]
 
 A, B, C = Asset("s3://b/a", name="a"), Asset("s3://b/b"), Asset("s3://b/c")
 EVENTS = [event(1, A), event(2, B, "x"), event(3, A, "x", "y")]
@@ -114,3 +119,47 @@ def test_the_imported_name_is_a_mapping_of_the_run_around_it_and_can_be_pickled(
     assert type(triggering_asset_events()) is TriggeringAssetEvents
     assert pickle.loads(pickle.dumps(triggering_asset_events)) is triggering_asset_events
     assert copy.deepcopy(triggering_asset_events) is triggering_asset_events
+
+
+def first(filled: Any, a: int, b: int = 2, *rest: int, c: int = 3, **more: int) -> None: ...
+def middle(a: int, filled: Any, b: int = 2) -> None: ...
+def keyword(a: int, *, filled: Any) -> None: ...
+def without(a: int, b: int = 2) -> None: ...
+def positional(a: int, /, b: int, *, filled: Any = None) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("fn", "seen"),
+    [
+        (first, "(a: int, b: int = 2, *rest: int, c: int = 3, filled: Any = None, **more: int) -> None"),
+        (middle, "(a: int, b: int = 2, *, filled: Any = None) -> None"),
+        (keyword, "(a: int, *, filled: Any = None) -> None"),
+        (without, "(a: int, b: int = 2) -> None"),
+        (positional, "(a: int, /, b: int, *, filled: Any = None) -> None"),
+    ],
+)
+def test_parameters_that_are_filled_in_are_optional(fn: Any, seen: str) -> None:
+    assert str(PublicSignature(fn, filled=["filled"]).signature).replace("typing.", "") == seen
+
+
+def test_callers_may_pass_an_added_parameter_that_the_function_does_not_declare() -> None:
+    public = PublicSignature(without, added=["filled"])
+    assert list(public.signature.parameters) == ["a", "b", "filled"]
+    assert not public.declared
+
+
+@pytest.mark.parametrize("fn", [middle, keyword, without, positional])
+def test_arguments_reach_their_parameters(fn: Any) -> None:
+    public = PublicSignature(fn, filled=["filled"])
+    args = (1, 5) if "b" in public.signature.parameters else (1,)
+    given, named = public.arguments(args, {})
+    bound = inspect.signature(fn).bind(*given, **{**named, **dict.fromkeys(public.declared)})
+    assert bound.arguments["a"] == 1
+    assert bound.arguments.get("b", 5) == 5
+
+
+def test_an_annotation_for_type_checkers_only_is_dropped_and_the_others_stay() -> None:
+    def fn(a: int, b: Nothing, c: list[str]) -> Nothing: ...
+
+    annotations = [each.annotation for each in PublicSignature(fn).signature.parameters.values()]
+    assert annotations == [int, inspect.Parameter.empty, list[str]]

@@ -1,4 +1,4 @@
-"""`assetflow watcher start`: killed, without Prefect, with a trigger that cannot be read, and with its database away."""
+"""`assetflow watcher start`: killed, without Prefect, with a trigger that cannot be read, its database away."""
 
 from __future__ import annotations
 
