@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
-from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
+from assetflow.core.partitions import DayWindow, PartitionMapper, RollupMapper, StartOfDayMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording
@@ -14,6 +15,7 @@ from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ORDERS = Asset("s3://lake/orders", name="orders", group="shop")
@@ -47,6 +49,21 @@ def update(ledger: Ledger, asset: Asset, minute: int, key: str | None = None, **
     fields = {"origin": Origin("api")} | fields
     event = AssetEvent(event_id(minute), asset, moment, partition_key=key, **fields)
     return ledger.writer.events.record([Recording(event.id, (event,))], moment)[0][1]
+
+
+def raw_core_board(
+    ledger: Ledger, now: datetime, mapper: PartitionMapper | None = None, keys: Sequence[str | None] = (None,)
+) -> Place:
+    """Flows that keep raw → core → board up to date, and have done so for these keys."""
+    place = Place(ledger, now)
+    catchup = "latest" if mapper is None else "none"
+    place.deploy("core/shop", kept([RAW], [CORE], mapper=mapper, catchup=catchup))
+    place.deploy("board/shop", kept([CORE], [BOARD], mapper=mapper, catchup=catchup))
+    for key in keys:
+        (core,) = place.update(RAW, key)
+        (board,) = place.run("core/shop", core, CORE)
+        place.run("board/shop", board, BOARD)
+    return place
 
 
 def event_id(minute: int) -> UUID:

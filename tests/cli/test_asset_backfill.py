@@ -17,19 +17,13 @@ from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.crash_points import BackfillPoint
 from assetflow.ledger import Ledger
 from tests.cli.conftest import API_URL, Call
-from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.cli.shop import raw_core_board
+from tests.ledger.write.test_kept import CORE, RAW, Place, kept
 
 
 @pytest.fixture
 def place(ledger: Ledger) -> Place:
-    """A ledger with raw → core → board, both up to date."""
-    place = Place(ledger, datetime.now(UTC))
-    place.deploy("core/shop", kept([RAW], [CORE]))
-    place.deploy("board/shop", kept([CORE], [BOARD]))
-    (core,) = place.update(RAW)
-    (board,) = place.run("core/shop", core, CORE)
-    place.run("board/shop", board, BOARD)
-    return place
+    return raw_core_board(ledger, datetime.now(UTC))
 
 
 def runs_end(place: Place, state: str = "Completed") -> list[str]:

@@ -8,8 +8,8 @@ import pytest
 
 from assetflow.core.partitions import StartOfDayMapper
 from assetflow.ledger import Ledger
-from tests.cli.shop import NOON
-from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.cli.shop import NOON, raw_core_board
+from tests.ledger.write.test_kept import Place
 from tests.web.conftest import Site
 from tests.web.html import read
 
@@ -18,16 +18,8 @@ NEW = "/backfills/new?asset=s3://lake/core"
 
 @pytest.fixture
 def place(ledger: Ledger) -> Place:
-    """A ledger with raw → core → board, by day, of which two days were made."""
-    place = Place(ledger, NOON - timedelta(days=1))
     mapper = StartOfDayMapper(input_format="%Y-%m-%d", output_format="%Y-%m-%d")
-    place.deploy("core/shop", kept([RAW], [CORE], mapper=mapper, catchup="none"))
-    place.deploy("board/shop", kept([CORE], [BOARD], mapper=mapper, catchup="none"))
-    for day in ("2026-11-01", "2026-11-02"):
-        (core,) = place.update(RAW, day)
-        (board,) = place.run("core/shop", core, CORE)
-        place.run("board/shop", board, BOARD)
-    return place
+    return raw_core_board(ledger, NOON - timedelta(days=1), mapper, ("2026-11-01", "2026-11-02"))
 
 
 @pytest.mark.usefixtures("place")

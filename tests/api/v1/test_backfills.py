@@ -9,22 +9,16 @@ import pytest
 from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
-from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.cli.shop import raw_core_board
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place
 
 PATH = "/api/v1/backfills"
+DAYS = ("2026-11-01", "2026-11-02")
 
 
 @pytest.fixture
 def place(ledger: Ledger) -> Place:
-    """A ledger with raw → core → board, by day, of which two days were made."""
-    place = Place(ledger, datetime.now(UTC))
-    place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), catchup="none"))
-    place.deploy("board/shop", kept([CORE], [BOARD], mapper=IdentityMapper(), catchup="none"))
-    for day in ("2026-11-01", "2026-11-02"):
-        (core,) = place.update(RAW, day)
-        (board,) = place.run("core/shop", core, CORE)
-        place.run("board/shop", board, BOARD)
-    return place
+    return raw_core_board(ledger, datetime.now(UTC), IdentityMapper(), DAYS)
 
 
 @pytest.mark.usefixtures("place")
