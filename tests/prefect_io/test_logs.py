@@ -102,12 +102,17 @@ class Events:
         return httpx.Response(200, json=page)
 
 
+async def read_events(api: PrefectApi, first: Any, following: Any) -> list[dict[str, Any]]:
+    """Read all events of a Prefect that gives these answers for the first page and for each that follows."""
+    respx.post(f"{URL}/events/filter").mock(side_effect=first)
+    respx.get(f"{URL}/events/filter/next").mock(side_effect=following)
+    return [event async for event in EventLog(api).between(NOON, NOON + timedelta(days=1), ["a"])]
+
+
 async def test_the_event_log_is_read_to_its_end_though_prefect_is_busy_now_and_then(api: PrefectApi) -> None:
     events = Events(*range(2_000))
-    respx.post(f"{URL}/events/filter").mock(side_effect=busy_after_the_first(events.first))
-    respx.get(f"{URL}/events/filter/next").mock(side_effect=busy_after_the_first(events.following))
-    found = [event["id"] async for event in EventLog(api).between(NOON, NOON + timedelta(days=1), ["a"])]
-    assert found == [event["id"] for event in events.events]
+    first, following = busy_after_the_first(events.first), busy_after_the_first(events.following)
+    assert await read_events(api, first, following) == events.events
 
 
 async def test_the_artifacts_are_read_to_their_end_though_prefect_is_busy_now_and_then(api: PrefectApi) -> None:
@@ -154,10 +159,7 @@ def answering(artifacts: Artifacts) -> Any:
 )
 async def test_a_long_list_of_events_is_read_in_parts_each_once(api: PrefectApi, occurred: list[int]) -> None:
     events = Events(*occurred)
-    respx.post(f"{URL}/events/filter").mock(side_effect=events.first)
-    respx.get(f"{URL}/events/filter/next").mock(side_effect=events.following)
-    found = [event["id"] async for event in EventLog(api).between(NOON, NOON + timedelta(days=1), ["a"])]
-    assert found == [event["id"] for event in events.events]
+    assert await read_events(api, events.first, events.following) == events.events
     if len(set(occurred)) == len(occurred):
         assert events.farthest < 1_000, "Prefect counts the way to a page from the first one"
 
@@ -167,9 +169,7 @@ async def test_events_of_one_instant_are_all_read_though_prefect_sorts_by_time_o
     api: PrefectApi, of_one: int
 ) -> None:
     events = Events(*(number // of_one for number in range(40 * of_one)), mixes=True)
-    respx.post(f"{URL}/events/filter").mock(side_effect=events.first)
-    respx.get(f"{URL}/events/filter/next").mock(side_effect=events.following)
-    found = [event async for event in EventLog(api).between(NOON, NOON + timedelta(days=1), ["a"])]
+    found = await read_events(api, events.first, events.following)
     assert [event["occurred"] for event in found] == sorted(event["occurred"] for event in found)
     assert sorted(int(event["id"]) for event in found) == list(range(40 * of_one))
 
@@ -183,10 +183,7 @@ async def test_a_server_with_coarser_times_is_read_to_its_end(api: PrefectApi) -
         body["filter"]["occurred"]["since"] = since.isoformat()
         return events.first(httpx.Request("POST", request.url, json=body))
 
-    respx.post(f"{URL}/events/filter").mock(side_effect=coarse)
-    respx.get(f"{URL}/events/filter/next").mock(side_effect=events.following)
-    found = [event["id"] async for event in EventLog(api).between(NOON, NOON + timedelta(days=1), ["a"])]
-    assert found == [event["id"] for event in events.events]
+    assert await read_events(api, coarse, events.following) == events.events
 
 
 async def test_a_prefect_that_stays_away_is_told_of_at_once_or_in_a_moment(api: PrefectApi) -> None:
