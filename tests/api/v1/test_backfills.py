@@ -50,15 +50,10 @@ def test_begin_show_stop_and_resume(api: Api, place: Place) -> None:
     ]
     (running,) = api.get(f"{PATH}/1/targets", params={"state": "asked"}).json()["items"]
     assert (running["consumer"], running["decision_id"]) == ("core/shop", str(record.id))
-    first = api.get(f"{PATH}/1/targets", params={"limit": 3}).json()
-    rest = api.get(f"{PATH}/1/targets", params={"page": first["next"]}).json()
-    assert (len(first["items"]), len(rest["items"]), rest["next"]) == (3, 1, None)
     assert api.post(f"{PATH}/1/stop", json={}).json()["state"] == "stopped"
     assert api.post(f"{PATH}/1/resume", json={}).json()["state"] == "running"
     second = api.post(PATH, json={"asset": BOARD.uri}).json()["number"]
-    newest = api.get(PATH, params={"limit": 1}).json()
-    assert [each["number"] for each in newest["items"]] == [second]
-    assert [each["number"] for each in api.get(PATH, params={"page": newest["next"]}).json()["items"]] == [1]
+    assert [each["number"] for each in api.get(PATH).json()["items"]] == [second, 1]
 
 
 @pytest.mark.usefixtures("place")
