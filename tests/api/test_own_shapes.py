@@ -53,10 +53,8 @@ NOT_SAID = {
 @pytest.fixture
 def busy(ledger: Ledger) -> Ledger:
     """A ledger that has something to answer on every path, and two of all that is listed."""
-    orders, customers = (
-        Asset(each.uri, name=each.name, freshness=FreshnessPolicy(timedelta(minutes=30)))
-        for each in (ORDERS, CUSTOMERS)
-    )
+    policy = FreshnessPolicy(timedelta(minutes=30))
+    orders, customers = (Asset(each.uri, name=each.name, freshness=policy) for each in (ORDERS, CUSTOMERS))
     queues = [
         AssetWatcher(name, MessageQueueTrigger("amqp://mq.internal", queue=name)) for name in ("queue", "other queue")
     ]
