@@ -154,6 +154,7 @@ def test_rule_8_2_the_code_version_of_the_outlet_counts_before_that_of_the_task(
 def test_rule_8_2_a_task_that_cannot_ask_leaves_the_pins_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path))
     monkeypatch.setenv("ASSETFLOW_API_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.1")
     assert newest_events([RAW, SIDE]) == {}
 
 

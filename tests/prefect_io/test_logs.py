@@ -102,7 +102,7 @@ class Events:
         return httpx.Response(200, json=page)
 
 
-async def read_events(api: PrefectApi, first: Any, following: Any) -> list[dict[str, Any]]:
+async def read_events(api: PrefectApi, first: Any, following: Any) -> list[Any]:
     """Read all events of a Prefect that gives these answers for the first page and for each that follows."""
     respx.post(f"{URL}/events/filter").mock(side_effect=first)
     respx.get(f"{URL}/events/filter/next").mock(side_effect=following)

@@ -95,7 +95,7 @@ AROUND_CHANGES: dict[str, dict[str, Any]] = {
     "each 90 minutes": {"interval": 5400, "anchor_date": ANCHOR},
     "each day": {"interval": 86400, "anchor_date": "2023-12-01T01:15:00Z"},
     "each week": {"interval": 604800, "anchor_date": "2023-03-26T01:30:00Z"},
-    "a rule of days": {"rrule": "DTSTART:20231231T000000\nRRULE:FREQ=DAILY;BYHOUR=0,2,3;BYMINUTE=30"},
+    "a rule of days": {"rrule": "DTSTART:20260301T000000\nRRULE:FREQ=DAILY;BYHOUR=0,2,3;BYMINUTE=30"},
 }
 
 
