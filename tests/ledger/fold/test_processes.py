@@ -17,7 +17,7 @@ from uuid import UUID, uuid5
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import Column, Table, select
 
 from assetflow.core.freshness.records import Backfill
 from assetflow.core.partitions import DayWindow, IdentityMapper, RollupMapper, StartOfDayMapper, StartOfHourMapper
@@ -247,10 +247,16 @@ class Site:
         made = () if record is None else record.consumer.options.data.outputs
         return Asset(made[0].asset.value) if made else None
 
-    def rows(self) -> dict[str, list[str]]:
+    def rows(self, *, numbered: bool = True) -> dict[str, list[str]]:
+        """Return the rows of all tables, with or without the numbers that the database gives them."""
+
+        def columns(table: Table) -> list[Column[Any]]:
+            given = None if numbered or table.name in ("consumer", "event") else table.autoincrement_column
+            return [each for each in table.columns if each is not given]
+
         with self.ledgers[0]._engine.connect() as connection:
             return {
-                name: sorted(map(repr, connection.execute(select(table)).all()))
+                name: sorted(map(repr, connection.execute(select(*columns(table))).all()))
                 for name, table in Base.metadata.tables.items()
                 if name not in NOT_COMPARED
             }
@@ -293,7 +299,9 @@ def compare(new: NewLedger, drawn: Sequence[Any], limits: Remembered, new_expect
             with limited(limits):
                 for step in [*begun, *drawn]:
                     found.carry_out(*step)
-            assert found.rows() == expected.rows()
+            # What was rolled back takes numbers of Postgres away.
+            numbered = new_expected is None
+            assert found.rows(numbered=numbered) == expected.rows(numbered=numbered)
 
 
 # To shrink a failing example would take minutes.
