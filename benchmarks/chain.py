@@ -55,7 +55,8 @@ def figures(samples: int, burst: int, spark_samples: int) -> Figures:
 
 
 @contextmanager
-def _worker(site: Installation, name: str, kind: str, variables: dict[str, object], **settings: str) -> Iterator[Pool]:
+def worker(site: Installation, name: str, kind: str, variables: dict[str, object], **settings: str) -> Iterator[Pool]:
+    """A pool with a worker that runs until the end of the context."""
     pool = Pool(site, name, kind, variables, settings)
     try:
         yield pool
@@ -67,11 +68,11 @@ def _worker(site: Installation, name: str, kind: str, variables: dict[str, objec
 def _workers(site: Installation) -> Iterator[dict[str, Pool]]:
     with ExitStack() as stack:
         pools = {
-            WARM: stack.enter_context(_worker(site, WARM, "assetflow", {})),
+            WARM: stack.enter_context(worker(site, WARM, "assetflow", {})),
             PROCESS: stack.enter_context(
-                _worker(site, PROCESS, "process", dict(ONE_PROCESS), PREFECT_WORKER_QUERY_SECONDS="1")
+                worker(site, PROCESS, "process", dict(ONE_PROCESS), PREFECT_WORKER_QUERY_SECONDS="1")
             ),
-            DEFAULTS: stack.enter_context(_worker(site, DEFAULTS, "process", {})),
+            DEFAULTS: stack.enter_context(worker(site, DEFAULTS, "process", {})),
         }
         yield pools
 
@@ -122,31 +123,33 @@ def _spark(site: Installation, samples: int) -> list[float]:
     """Return the seconds from updates to the data that a `spark_task` on the warm Connect server makes of them."""
     ours = {"ASSETFLOW_SPARK_MASTER": "local[2]", "ASSETFLOW_SPARK_REMOTE": "local"}
     environment = site.server.env | {"ASSETFLOW_HOME": str(site.home)} | ours
-    _assetflow(environment, "spark", "start")
+    assetflow_command(environment, "spark", "start")
     try:
-        with _worker(site, "spark", "assetflow", {}, **ours) as pool:
+        with worker(site, "spark", "assetflow", {}, **ours) as pool:
             pool.deploy("data", "data", pool.asset("a"))
             site.wait_for_consumers()
             return [_update_to_data(site, pool) for _ in range(samples)]
     finally:
-        _assetflow(environment, "spark", "stop")
+        assetflow_command(environment, "spark", "stop")
 
 
 def _update_to_data(site: Installation, pool: Pool) -> float:
     data = Asset((site.home / f"data-{pool.name}").as_uri())
-    before = len(_updates(site, data))
+    before = len(updates(site, data))
     updated = pool.update("a")
-    site.until(lambda: len(_updates(site, data)) > before, SECONDS)
+    site.until(lambda: len(updates(site, data)) > before, SECONDS)
     pool.rest()
-    return _updates(site, data)[-1].timestamp() - updated
+    return updates(site, data)[-1].timestamp() - updated
 
 
-def _updates(site: Installation, asset: Asset) -> list[datetime]:
+def updates(site: Installation, asset: Asset) -> list[datetime]:
+    """Return when the updates of an asset happened."""
     with site.reader() as ledger:
         return [event.timestamp for event in ledger.events.find(EventFilter(uri=asset.uri))]
 
 
-def _assetflow(environment: dict[str, str], *arguments: str) -> None:
+def assetflow_command(environment: dict[str, str], *arguments: str) -> None:
+    """Run a command of assetflow."""
     subprocess.run([sys.executable, "-m", "assetflow", *arguments], env=environment, check=True, capture_output=True)
 
 

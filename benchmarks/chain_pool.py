@@ -14,6 +14,7 @@ from assetflow.core.values.assets import Asset
 from tests.integration.installation import Installation
 
 ROOT = Path(__file__).parents[1]
+FLOWS = Path("benchmarks/chain_flows.py")
 SECONDS = 180.0
 SECONDS_TO_STOP = 60.0
 # Of /proc/PID/stat behind the name: CPU time of the process and of its children that have ended.
@@ -48,13 +49,13 @@ class Pool:
         """Return an asset of this pool's own, as its flows name it."""
         return Asset(f"{name}-{self.name}")
 
-    def deploy(self, flow: str, name: str, schedule: Asset) -> None:
-        """Deploy a flow of `chain_flows` to this pool."""
+    def deploy(self, flow: str, name: str, schedule: Asset, source: Path = FLOWS) -> None:
+        """Deploy a flow of a source file to this pool."""
         deployment = self._site.deploy(f"{name}-{self.name}", schedule)
         folder = {"prefect.deployments.steps.set_working_directory": {"directory": str(ROOT)}}
         body = {
             "work_pool_name": self.name,
-            "entrypoint": f"benchmarks/chain_flows.py:{flow}",
+            "entrypoint": f"{source}:{flow}",
             "pull_steps": [folder],
             "job_variables": self._variables,
         }

@@ -29,10 +29,13 @@ _EVENTS = """
 WITH RECURSIVE one(number) AS (SELECT :first UNION ALL SELECT number + 1 FROM one WHERE number < :last)
 INSERT INTO event (sequence, id, recording, uri, occurred, recorded, extra, metrics, aliases, origin, inputs,
     checks, asset_name, asset_group, asset_extra)
-SELECT number, lower(hex(randomblob(16))), lower(hex(randomblob(16))), printf('s3://lake/ring/%06d', number % :assets),
-    '2026-01-01T00:00:00.000000+00:00', '2026-01-01T00:00:00.000000+00:00', '{"rows":1}', '{}', '[]', '{"kind":"api"}',
-    '{}', '[]', printf('s3://lake/ring/%06d', number % :assets), '', '{}'
-FROM one
+SELECT number, lower(hex(randomblob(16))), lower(hex(randomblob(16))), uri, at, at, '{"rows":1}', '{}', '[]',
+    '{"kind":"api"}', '{}', '[]', uri, '', '{}'
+FROM (
+    SELECT number, printf('s3://lake/ring/%06d', number % :assets) AS uri,
+        strftime('%Y-%m-%dT%H:%M:%f000+00:00', '2026-01-01', (number * :seconds) || ' seconds') AS at
+    FROM one
+)
 """
 _RECEIPTS = """
 INSERT INTO receipt (sequence, consumer, target_key, status, decision, by, why, error, at)
@@ -41,12 +44,23 @@ FROM event WHERE sequence BETWEEN :first AND :last
 """
 
 
-def fill(place: Path, events: int, consumers: int) -> None:
-    """A ledger whose consumers have had so many events, each of which was consumed."""
+def fill(place: Path, events: int, consumers: int, seconds: float = 0.0) -> None:
+    """A ledger whose consumers have had so many events, each of which was consumed.
+
+    Parameters:
+        seconds: how much later each event was recorded than the one before it; the first on 1 January 2026.
+    """
     with Ledger.open(place) as ledger:
         ring.deploy(ledger, ring.assets(consumers))
+    fill_events(place, events, consumers, seconds)
+
+
+def fill_events(place: Path, events: int, consumers: int, seconds: float) -> None:
+    """Add such events to a ledger with so many consumers and no events."""
+    with Ledger.open(place) as ledger:
         for first in range(1, events + 1, AT_ONCE):
-            these = {"first": first, "last": min(first + AT_ONCE - 1, events), "assets": consumers}
+            last = min(first + AT_ONCE - 1, events)
+            these = {"first": first, "last": last, "assets": consumers, "seconds": seconds}
             with ledger.writes() as connection:
                 connection.exec_driver_sql(_EVENTS, these)
                 connection.exec_driver_sql(_RECEIPTS, these)
@@ -66,14 +80,14 @@ def start_up(deployments: int, samples: int) -> Figures:
     """With so many scheduled deployments: the first start, the next one, and updates after it."""
     with installation(start=False) as site:
         for number in range(deployments - 1):
-            _deploy(site, number)
+            deploy(site, number)
         road = Road(site, "one", lambda assets: assets[0], ours=True)
-        first = _seconds_to_start(site)
+        first = seconds_to_start(site)
         with site.reader() as ledger:
             # What it made has been followed; before, the next one would have to read it once more.
             site.until(lambda: ledger.cursor(AUTOMATIONS), SECONDS)
         site.kill()
-        again = _seconds_to_start(site)
+        again = seconds_to_start(site)
         taken = [road.latency(road.assets[0]) for _ in range(samples)]
         found = [seconds for seconds in taken if seconds is not None]
     return {
@@ -84,12 +98,12 @@ def start_up(deployments: int, samples: int) -> Figures:
     }
 
 
-def _deploy(site: Installation, number: int) -> None:
+def deploy(site: Installation, number: int) -> None:
     """A scheduled deployment; a server that is busy is asked again."""
     deadline = time.monotonic() + SECONDS
     while time.monotonic() < deadline:
         try:
-            site.deploy(f"many-{number}", Asset(f"s3://lake/many/{number:06}"))
+            site.deploy(f"many-{number}", Asset(f"s3://lake/ring/{number:06}"))
             return
         except httpx.HTTPStatusError as error:
             if error.response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
@@ -98,7 +112,8 @@ def _deploy(site: Installation, number: int) -> None:
     raise TimeoutError("Prefect stays busy")
 
 
-def _seconds_to_start(site: Installation) -> float:
+def seconds_to_start(site: Installation) -> float:
+    """Start an evaluator, and return the seconds until it is ready."""
     started = time.monotonic()
     (site.home / "evaluator.json").unlink(missing_ok=True)
     site.start(ready=False)

@@ -69,7 +69,7 @@ class Road:
     def burst(self, updates: int) -> float:
         """Runs a second, from the first update to the last run."""
         self.rest()
-        events = [_event(self.assets[0].uri) for _ in range(updates)]
+        events = [event(self.assets[0].uri) for _ in range(updates)]
         before = self.count()
         started = datetime.now(UTC)
         self._site.post("/events", events)
@@ -164,7 +164,8 @@ def _row(name: str, system: str, taken: list[float | None]) -> Figures:
     }
 
 
-def _event(uri: str) -> dict[str, object]:
+def event(uri: str) -> dict[str, object]:
+    """Return an update as it is posted to Prefect."""
     return {
         "id": str(uuid4()),
         "event": "assetflow.asset.updated",

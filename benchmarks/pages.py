@@ -61,10 +61,13 @@ Page = Callable[[Random], str]
 SHOWN = ("failed", "waiting", "inactive")
 
 
-def prepare(place: Path, size: int, events: int, queued: int) -> None:
-    """The ledger. Half of the consumers wait for something; `HUB` has many consumers and partitions, and the events of
-    `LONG` wait for one consumer and were consumed by a run of another, those of `KEYED` wait key by key."""
-    fill(place, events, size)
+def prepare(place: Path, size: int, events: int, queued: int, seconds: float = 0.0) -> None:
+    """The ledger, with `seconds` from one event to the next.
+
+    Half of the consumers wait for something; `HUB` has many consumers and partitions, and the events of `LONG` wait for
+    one consumer and were consumed by a run of another, those of `KEYED` wait key by key.
+    """
+    fill(place, events, size, seconds)
     now = datetime.now(UTC)
     with Ledger.open(place) as ledger:
         with ledger.writes() as connection:
