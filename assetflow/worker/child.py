@@ -18,7 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from prefect.settings import PREFECT_LOGGING_SETTINGS_PATH, PREFECT_PROFILES_PATH
+from pydantic import BaseModel
 
+from assetflow.prefect_io.internals import share_certificates
 from assetflow.worker.client import BEGIN, read_exactly
 
 _STREAMS = 3
@@ -162,6 +164,7 @@ def set_up() -> None:
 
     refresh_global_settings_context()
     setup_logging(incremental=False)
+    share_certificates()
 
 
 # What each flow run imports before it reaches the user's code.
@@ -190,12 +193,20 @@ _USEFUL = (
 
 
 def preload() -> None:
-    """Import what flow runs need, and what many of them import."""
+    """Import what flow runs need, and what many of them import, and do once what each of them would do."""
     for name in _NEEDED:
         importlib.import_module(name)
     for name in _USEFUL:
         with suppress(ImportError):
             importlib.import_module(name)
+    _complete_models(BaseModel)
+
+
+def _complete_models(base: type[BaseModel]) -> None:
+    """Build what pydantic leaves to the first use of a model."""
+    for model in base.__subclasses__():
+        model.model_rebuild(raise_errors=False)
+        _complete_models(model)
 
 
 def why_not_preload(name: str) -> str | None:

@@ -30,11 +30,12 @@ from prefect.workers.process import (
 from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.prefect_io.internals import start_by_command
+from assetflow.prefect_io.internals import share_certificates, start_by_command
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.worker import POOL_TYPE, client
 from assetflow.worker.hooks import MODULE as HOOKS
 from assetflow.worker.hooks import HookProcess
+from assetflow.worker.submission import shorten_submissions
 from assetflow.worker.taken_runs import TakenRuns, note_what_is_taken, see_to_abandoned_runs
 
 if TYPE_CHECKING:
@@ -139,13 +140,18 @@ class WarmWorker(ProcessWorker):
         # The resource ids of runs that were heard of and not seen in the pool yet, with the number of looks for each.
         self._due: dict[str, int] = {}
         self._hearing = anyio.CancelScope()
+        self._tasks: anyio.abc.TaskGroup | None = None
 
     async def start(
         self, run_once: bool = False, with_healthcheck: bool = False, printer: Callable[..., None] = print
     ) -> None:
+        share_certificates()
+        # The worker compares the versions of Prefect and its server, and the runs need not.
+        os.environ.setdefault("PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED", "false")
         with TemplateKeeper() as keeper, TakenRuns(self._place(), self.name) as taken:
             WarmJobConfiguration.keeper, WarmJobConfiguration.taken = keeper, taken
             async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
                 if not run_once:
                     tasks.start_soon(self._hear_runs, taken)
                 await super().start(run_once, with_healthcheck, printer)
@@ -160,6 +166,8 @@ class WarmWorker(ProcessWorker):
         await super().setup()
         if WarmJobConfiguration.taken is not None:
             note_what_is_taken(self.client, WarmJobConfiguration.taken)
+        if self._tasks is not None:
+            shorten_submissions(self.client, self._tasks)
 
     async def run(
         self,
