@@ -176,7 +176,7 @@ def _flow_run() -> SourceFlowRun | None:
             flow_id=run.flow_id,
             flow_name="" if context.flow is None else context.flow.name,
             deployment_id=deployed,
-            deployment_name="" if deployed is None else _deployment_name(deployed, run.id),
+            deployment_name="" if deployed is None else _deployment_name(deployed, run),
             parameters=_parameters(run),
             scheduled_time=times.scheduled,
             data_interval_start=times.start,
@@ -229,10 +229,14 @@ def _schedules(run: FlowRun) -> Sequence[DeploymentSchedule]:
         return ()
 
 
-def _deployment_name(deployed: UUID, run: UUID) -> str:
+def _deployment_name(deployed: UUID, run: FlowRun) -> str:
     """Return the deployment's name, or an empty text if Prefect does not answer."""
     with suppress(AssetflowError):
-        return str(_deployment(deployed, run, _SECONDS_FOR_A_NAME).get("name", ""))
+        ours = run_context_from_json(run.context)
+        if ours is not None and ours.consumer and run.deployment_id == deployed:
+            # Prefect's names have no slash.
+            return ours.consumer.partition("/")[2]
+        return str(_deployment(deployed, run.id, _SECONDS_FOR_A_NAME).get("name", ""))
     return ""
 
 

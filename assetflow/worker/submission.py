@@ -1,4 +1,4 @@
-"""The requests with which a worker submits a flow run: each is sent once, and no run waits for one that decides nothing."""
+"""The requests with which a worker submits a flow run: each is sent once, and what decides nothing holds no run up."""
 
 from __future__ import annotations
 

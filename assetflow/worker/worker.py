@@ -30,7 +30,7 @@ from prefect.workers.process import (
 from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.prefect_io.internals import share_certificates, start_by_command
+from assetflow.prefect_io.internals import remember_environment, share_certificates, start_by_command
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.worker import POOL_TYPE, client
 from assetflow.worker.hooks import MODULE as HOOKS
@@ -50,6 +50,8 @@ logger = get_logger("worker.assetflow")
 PAUSES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.5)
 SECONDS_TO_LISTEN_AGAIN = 2.0
 SECONDS_TO_LOOK_AFTER_RUNS = 10.0
+# The worker compares the versions of Prefect and of its server; its runs have the same ones.
+_OF_RUNS = {"PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED": "false"}
 _DUE = frozenset({"SCHEDULED", "COMPLETED", "FAILED", "CRASHED", "CANCELLED"})
 
 
@@ -83,6 +85,7 @@ class WarmJobConfiguration(ProcessJobConfiguration):
             elif not self._installs():
                 self._warm(self.keeper, note)
         super().prepare_for_flow_run(flow_run, *args, **given)
+        self.env = _OF_RUNS | self.env
 
     def _hold(self, note: Path) -> None:
         """Let the command of the run hold a note."""
@@ -146,8 +149,7 @@ class WarmWorker(ProcessWorker):
         self, run_once: bool = False, with_healthcheck: bool = False, printer: Callable[..., None] = print
     ) -> None:
         share_certificates()
-        # The worker compares the versions of Prefect and its server, and the runs need not.
-        os.environ.setdefault("PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED", "false")
+        remember_environment()
         with TemplateKeeper() as keeper, TakenRuns(self._place(), self.name) as taken:
             WarmJobConfiguration.keeper, WarmJobConfiguration.taken = keeper, taken
             async with anyio.create_task_group() as tasks:
@@ -284,7 +286,7 @@ class TemplateProcess:
         self._has_listened = False
         command = [sys.executable, "-m", "assetflow.worker.template", str(place), *modules]
         # Flow runs get the worker's settings in the same way. A child with the same ones need not read them.
-        env = dict(os.environ) | get_current_settings().to_environment_variables(exclude_unset=True)
+        env = _OF_RUNS | dict(os.environ) | get_current_settings().to_environment_variables(exclude_unset=True)
         # A session of its own: Ctrl-C in the worker's terminal is for the clients.
         self._process = subprocess.Popen(
             command, env=env, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import shlex
+import ssl
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -12,8 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import certifi
+import httpx
 import pytest
 from prefect import flow, task
+from prefect._internal import version_checking
+from prefect.client import orchestration
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun, State
 from prefect.results import ResultStore
@@ -21,7 +27,11 @@ from prefect.server.api import server
 from prefect.server.schemas.schedules import CronSchedule, IntervalSchedule, RRuleSchedule
 from prefect.settings import (
     PREFECT_API_DATABASE_CONNECTION_URL,
+    PREFECT_API_SSL_CERT_FILE,
+    PREFECT_API_TLS_INSECURE_SKIP_VERIFY,
     PREFECT_CLIENT_MAX_RETRIES,
+    Settings,
+    get_current_settings,
     temporary_settings,
 )
 from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Paused, Pending, return_value_to_state
@@ -38,7 +48,9 @@ from assetflow.prefect_io.internals import (
     in_user_transaction,
     leave_websockets_out_of_the_limit,
     on_commit_of_task,
+    remember_environment,
     schedule_dates,
+    share_certificates,
     start_by_command,
     task_key_of,
 )
@@ -329,3 +341,67 @@ async def test_the_hooks_of_a_state_are_called(
         run = await client.create_flow_run_from_deployment(deployment)
     await call_hooks(run, state)
     assert [each for each in ("CANCELLING.called", "CRASHED.called") if os.access(each, os.F_OK)] == called
+
+
+@pytest.fixture
+def unpatched(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (orchestration, version_checking):
+        monkeypatch.setattr(module, "ssl", ssl)
+    monkeypatch.setattr(Settings, "to_environment_variables", Settings.to_environment_variables)
+
+
+def contexts(monkeypatch: pytest.MonkeyPatch) -> list[ssl.SSLContext]:
+    """The contexts with which Prefect makes its clients and reads the version of its server."""
+    made: list[ssl.SSLContext] = []
+
+    def note(_: object, **given: Any) -> None:
+        made.append(given["verify"])
+        raise httpx.ConnectError("only noted")
+
+    get_client(sync_client=True)
+    for kind in (httpx.Client, httpx.AsyncClient):
+        monkeypatch.setattr(kind, "__init__", note)
+    for way in (True, False):
+        with pytest.raises(httpx.ConnectError):
+            get_client(sync_client=way)
+    asyncio.run(version_checking.check_server_version("http://nowhere/api", logging.getLogger(), raise_on_error=False))
+    monkeypatch.undo()
+    return made
+
+
+@pytest.mark.usefixtures("unpatched")
+def test_clients_share_the_certificates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert len({id(each) for each in contexts(monkeypatch)}) == 3
+    share_certificates()
+    assert len({id(each) for each in contexts(monkeypatch)}) == 1
+    own = tmp_path / "own.pem"
+    own.write_bytes(Path(certifi.where()).read_bytes())
+    with temporary_settings({PREFECT_API_SSL_CERT_FILE: str(own)}):
+        before = contexts(monkeypatch)[0]
+        os.utime(own, (1, 1))
+        assert contexts(monkeypatch)[0] is not before
+
+
+@pytest.mark.usefixtures("unpatched")
+def test_a_client_that_trusts_everybody_shares_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    share_certificates()
+    with temporary_settings({PREFECT_API_TLS_INSECURE_SKIP_VERIFY: True}):
+        trusting = contexts(monkeypatch)
+    assert {each.verify_mode for each in trusting} == {ssl.CERT_NONE}
+    assert {each.verify_mode for each in contexts(monkeypatch)} == {ssl.CERT_REQUIRED}
+
+
+@pytest.mark.usefixtures("unpatched")
+def test_the_environment_of_the_settings_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = get_current_settings()
+    known = settings.to_environment_variables(exclude_unset=True)
+    remember_environment()
+    with monkeypatch.context() as patch:
+        patch.setattr(Settings, "model_dump", lambda *_, **__: pytest.fail("computed again"))
+        assert get_current_settings().to_environment_variables(exclude_unset=True) == known
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 7}):
+        assert get_current_settings().to_environment_variables(exclude_unset=True) == {
+            **known,
+            "PREFECT_CLIENT_MAX_RETRIES": "7",
+        }
+    assert settings.to_environment_variables() != known

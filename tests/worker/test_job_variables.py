@@ -19,6 +19,8 @@ from pathlib import Path
 from prefect import flow
 from prefect.settings import get_current_settings
 
+from assetflow.worker.child import read_sources
+
 @flow
 def report(name, exits=None):
     settings = get_current_settings()
@@ -29,6 +31,7 @@ def report(name, exits=None):
         "retries": settings.client.max_retries,
         "given": os.environ.get("GIVEN"),
         "argv": sys.argv,
+        "variables": read_sources().variables,
     }
     Path(name).write_text(json.dumps(said))
     print(f"printed by {Path(name).name}", flush=True)
@@ -76,6 +79,17 @@ def test_the_environment_of_the_job_counts_more_than_the_settings_of_the_worker(
     said = says(pool, pool.deploy("says.py:report", env=given), "with its environment")
     assert said["parent"] == pool.template()
     assert (said["query_seconds"], said["retries"], said["given"]) == (7.0, 3, "by the job")
+
+
+def test_a_run_has_the_settings_of_its_template_so_that_it_need_not_make_its_own(pool: Pool) -> None:
+    said = says(pool, pool.deploy("says.py:report"), "with no environment")
+    lines = Path(f"/proc/{pool.template()}/environ").read_text().split("\0")
+    of_template = dict(each.split("=", 1) for each in lines if each.startswith("PREFECT_"))
+    assert of_template["PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED"] == "false"
+    own = said["variables"]
+    assert isinstance(own, dict)
+    shared = {name: value for name, value in of_template.items() if not name.startswith("PREFECT__")}
+    assert {name: value for name, value in own.items() if name.startswith("PREFECT_")} == shared
 
 
 @pytest.mark.parametrize("shown", [True, False])
