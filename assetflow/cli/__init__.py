@@ -43,6 +43,8 @@ def run(arguments: Sequence[str]) -> int:
     given = [argument for argument in arguments if argument != "--debug"]
     try:
         _check(given)
+        # The list of all commands has no Markdown, which a quarter of its time would go into.
+        app.help_format = "plaintext" if given in ([], ["--help"], ["-h"]) else "markdown"
         result: object = app(given, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except cyclopts.CycloptsError as error:

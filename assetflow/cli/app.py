@@ -5,15 +5,21 @@ A command is a function that prints, and returns its exit status or `None`. A co
 
 from __future__ import annotations
 
-from importlib.metadata import version
-
 import cyclopts
+
+
+def _version() -> str:
+    # Only this option needs to know which packages are installed.
+    from importlib.metadata import version
+
+    return version("assetflow")
+
 
 app = cyclopts.App(
     name="assetflow",
     help="Flows that run when their data is updated.",
     help_epilogue="With --debug, a command that fails unexpectedly shows its traceback.",
-    version=lambda: version("assetflow"),
+    version=_version,
     version_flags=["--version"],
     result_action="return_value",
     # An option without a value is on or off; only those that name their opposite have one.

@@ -20,7 +20,6 @@ from functools import lru_cache
 from itertools import takewhile
 from zoneinfo import ZoneInfo, available_timezones
 
-from croniter import croniter
 from cronsim import CronSim, CronSimError
 
 from assetflow.errors import AssetflowError, InvalidTimetable
@@ -190,6 +189,9 @@ def _check_field(expression: object, text: str, kind: _Field) -> None:
 
 
 def _numbers_of(text: str, kind: _Field) -> frozenset[int]:
+    # Most commands expand no cron, and start faster without it.
+    from croniter import croniter
+
     position = _FIELDS.index(kind)
     fields = ["*"] * len(_FIELDS)
     fields[position] = text
