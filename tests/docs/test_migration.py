@@ -9,7 +9,7 @@ from assetflow.types import AssetFlow
 from tests.docs.pieces import ROOT, imported, pieces
 
 SCHEDULES = {
-    "never by itself",
+    "only when a person, a backfill or Prefect starts it",
     "s3://shop/files",
     "s3://shop/orders AND s3://shop/customers",
     "s3://shop/orders OR s3://shop/sales",

@@ -28,7 +28,7 @@ from assetflow.core.values.schedules import WhilePaused
 from assetflow.core.values.words import SHOWN, at, count, joined, since, some
 
 ConsumerState = Literal[
-    "waiting", "ready", "running", "paused", "held", "never", "time only", "eager", "lazy", "removed"
+    "waiting", "ready", "running", "paused", "held", "never", "time only", "eager", "lazy", "no schedule", "removed"
 ]
 
 
@@ -214,7 +214,7 @@ def _words(
             return f"{name} makes no decisions, since its deployment is paused; its queue goes on filling."
         case "time only":
             return f"{name} runs by time only: {facts.consumer.schedule.describe()}."
-        case "eager" | "lazy":
+        case "eager" | "lazy" | "no schedule":
             return f"{name} runs {facts.consumer.schedule.describe()}."
         case "ready":
             return f"The condition of {name} holds; the next pass decides."

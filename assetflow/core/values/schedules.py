@@ -116,9 +116,11 @@ class Schedule:
         return (*in_condition, *in_mappers, *kept)
 
     @property
-    def kind_without_assets(self) -> Literal["time only", "eager", "lazy"]:
+    def kind_without_assets(self) -> Literal["time only", "eager", "lazy", "no schedule"]:
         """What starts the flow, if the schedule has no condition on assets."""
-        return "time only" if self.keeping is None else self.keeping.kind
+        if self.keeping is not None:
+            return self.keeping.kind
+        return "no schedule" if self.timetable is None else "time only"
 
     def describe(self) -> str:
         """Return the schedule in words: its condition and when that may start runs, or its times, or both."""
@@ -131,7 +133,7 @@ class Schedule:
             parts.append(f"{self.timetable.describe()}{latest}")
         if self.keeping is not None:
             parts.append(self.keeping.describe())
-        return ", or ".join(parts) if parts else "never by itself"
+        return ", or ".join(parts) if parts else "only when a person, a backfill or Prefect starts it"
 
 
 @dataclass(frozen=True)

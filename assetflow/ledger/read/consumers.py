@@ -150,7 +150,7 @@ class ConsumerOverview:
     def state(self) -> str:
         """How far its condition is: `1 of 2 updated`, `waiting for one of 3 assets`, `2 keys pending`.
 
-        Of an Eager or Lazy consumer what it would run now. Without assets: `time only`.
+        Of an Eager or Lazy consumer what it would run now. Without assets: `time only` or `no schedule`.
         """
         if self.plan is not None:
             return self.plan.state

@@ -99,7 +99,7 @@ def test_lists_and_numbers_of_consumers_leave_it_out(place: Place) -> None:
     # Its page shows what a backfill runs.
     found = reader.consumers.named("core")
     assert found is not None
-    assert found.consumer.schedule.describe() == "never by itself"
+    assert found.consumer.schedule.describe() == "only when a person, a backfill or Prefect starts it"
     place.ledger.writer.consumers.remove(found.consumer.id, place.later())
     assert reader.consumers.all(removed=True) == []
 
