@@ -109,8 +109,8 @@ def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
 
 def failing_lines(failing: Sequence[Failing]) -> list[RenderableType]:
     """Lay out what failed and was not made good, a line each."""
-    told = ((each.describe(), str(each.last.flow_run_id)[:8]) for each in failing[:_TARGETS])
-    lines = [text(f"{words}. `assetflow runs show {run}` shows its run", "red") for words, run in told]
+    told = ((each.describe().rstrip("."), each.retry) for each in failing[:_TARGETS])
+    lines = [text(f"{words}. `{retry}` lets it try again", "red") for words, retry in told]
     return [*lines, *_more(len(failing) - _TARGETS, "failed key")]
 
 

@@ -22,6 +22,7 @@ from assetflow.cli.output import (
     time_cell,
 )
 from assetflow.cli.values import AsJson, AtLeastOne, RunName, Wide, since_option
+from assetflow.core.rules.ended_runs import retry_command
 from assetflow.core.shapes import as_json
 from assetflow.core.values.words import some
 from assetflow.errors import UnknownConsumer
@@ -118,12 +119,14 @@ def _facts(run: ListedRun) -> list[Text]:
         Text.assemble("ended ", time_cell(run.ended), ", took ", took(run)),
         text(f"reason: {run.because}"),
         *([text(f"error: {run.error}")] if run.error else []),
-        *(
-            [text("It was made good since." if run.made_good else "Nothing has made it good.")]
-            if run.has_failed
-            else []
-        ),
+        *([_after_failure(run)] if run.has_failed else []),
     ]
+
+
+def _after_failure(run: ListedRun) -> Text:
+    if run.made_good:
+        return text("It was made good since.")
+    return text(f"Nothing has made it good. `{retry_command(run.flow, run.target_key)}` lets it try again.")
 
 
 def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int, *, wide: bool, json: bool) -> None:

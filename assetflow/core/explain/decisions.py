@@ -23,7 +23,7 @@ from assetflow.core.explain.facts import (
 )
 from assetflow.core.explain.plan import PlannedTarget
 from assetflow.core.explain.status import RunRead
-from assetflow.core.rules.ended_runs import Failing
+from assetflow.core.rules.ended_runs import Failing, retry_command
 from assetflow.core.rules.evaluation import Reach, evaluate, in_order
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, called, shape
 from assetflow.core.values.conditions import fold_condition, join_gate
@@ -106,9 +106,10 @@ class RunExplanation:
     """The message of the state in which it failed; null if it did not, or Prefect was not asked."""
 
     @classmethod
-    def of(cls, run: RunFacts) -> RunExplanation:
+    def of(cls, facts: DecisionFacts) -> RunExplanation:
         """Explain what became of a decision's run."""
-        told = (run.error, run.attempts, run_words(run), run.message)
+        run, retry = facts.run, retry_command(facts.consumer, facts.decision.target_key)
+        told = (run.error, run.attempts, run_words(run, retry), run.message)
         return cls(run.flow_run_id, run_status(run), run.state, run.launched, run.ended, *told)
 
 
@@ -180,7 +181,7 @@ def explain_decision(facts: DecisionFacts, consumer: Consumer | None, names: Kno
         completed_by=completed,
         consumed=facts.consumed,
         events=_oldest(decision, completed, MOST_EVENTS),
-        run=RunExplanation.of(facts.run),
+        run=RunExplanation.of(facts),
         reads=facts.reads,
         facts=facts,
         names=names,
@@ -208,8 +209,8 @@ def run_status(run: RunFacts) -> RunStatus:
     return "launched" if run.ended is None else "ended"
 
 
-def run_words(run: RunFacts) -> str:
-    """Return in a sentence what became of a decision's run."""
+def run_words(run: RunFacts, retry: str) -> str:
+    """Return in a sentence what became of a decision's run; `retry` is the command that lets its flow try again."""
     if run.undeliverable:
         return f"It could not be delivered, and has no run: {run.error}."
     if run.flow_run_id is None:
@@ -225,7 +226,7 @@ def run_words(run: RunFacts) -> str:
     if not run.has_failed:
         return f"{ended}."
     reason = f": {run.message.rstrip('.')}" if run.message else ""
-    return f"{ended}{reason}. `prefect flow-run retry {run.flow_run_id}` runs it again, with what it was given."
+    return f"{ended}{reason}. `{retry}` lets it try again."
 
 
 def not_started_words(found: NotStarted) -> str:
@@ -249,8 +250,8 @@ def with_run_in_prefect(
         not_started: `None` if the run has started or Prefect does not know.
         message: the message of the state in which the run failed.
     """
-    run = replace(told.facts.run, not_started=not_started, message=message)
-    return replace(told, facts=replace(told.facts, run=run), run=RunExplanation.of(run))
+    facts = replace(told.facts, run=replace(told.facts.run, not_started=not_started, message=message))
+    return replace(told, facts=facts, run=RunExplanation.of(facts))
 
 
 def _words(

@@ -218,7 +218,7 @@ def check_retry(freshness: FreshnessState, consumer: Consumer, key: str | None) 
             f"the schedule of {consumer.name} is not Eager, OnMissing or Lazy, so it waives and repeats nothing",
             where="consumer",
             rule="8.7",
-            fix="Retry the run that failed in Prefect: `prefect flow-run retry`",
+            fix="`assetflow retry` lets its last failed run run again",
         )
     if key is not None and not node.is_partitioned:
         raise InvalidCall(f"{consumer.name} is not partitioned", where="key", rule="8.7", fix="Leave the key out")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from shlex import quote
 from typing import Literal, NamedTuple, Protocol
 from uuid import UUID, uuid5
 
@@ -99,6 +100,12 @@ class FailedForGood:
         return f"{self.run.flow}{key} {self.run.outcome}: {self.run.error or self.run.state}{waiting}"
 
 
+def retry_command(flow: str, key: str | None) -> str:
+    """Return the command that lets a flow, or one of its keys, try again."""
+    of_key = "" if key is None else f" --key {quote(key)}"
+    return f"assetflow retry {quote(flow)}{of_key}"
+
+
 @shape
 class Failing:
     """What failed and was not made good: a flow, or one of its keys, since its last good run. Contract 4.9."""
@@ -123,6 +130,11 @@ class Failing:
     def describe(self) -> str:
         """Return the same as a sentence: "report/daily failed 11 times since 09:12, last: no such file"."""
         return f"{self.what} {self.last.outcome}{':' if self.times == 1 else ''} {self.words}"
+
+    @property
+    def retry(self) -> str:
+        """The command that lets it try again."""
+        return retry_command(self.last.flow, self.last.target_key)
 
 
 def is_made_good(run: EndedRun, completed: datetime | None, updates: Mapping[str, datetime | None]) -> bool:
