@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +13,7 @@ from prefect.utilities.callables import parameter_schema
 from assetflow.authoring.flows import AssetFlow
 from assetflow.core.wire.declarations import declaration_from_text
 from tests.environment.prefect_server import PrefectServer
-from tests.integration.flows_to_deploy import CUSTOMERS, ORDERS, consumer, only_customers, partitioned
+from tests.integration.flows_to_deploy import consumer, only_customers, partitioned
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
@@ -32,25 +30,6 @@ def property_of(schema: dict[str, Any]) -> dict[str, Any]:
     return schema["properties"]["triggering_asset_events"]
 
 
-def test_prefect_deploy_stores_the_declaration(prefect_server: PrefectServer) -> None:
-    def prefect(*arguments: str) -> None:
-        command = [sys.executable, "-m", "prefect", "--no-prompt", *arguments]
-        done = subprocess.run(command, cwd=ROOT, env=prefect_server.env, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    prefect("work-pool", "create", "--type", "process", "authoring", "--overwrite")
-    prefect("deploy", f"{ENTRYPOINT}:consumer", "-n", "by-cli", "-p", "authoring")
-    prefect("deploy", f"{ENTRYPOINT}:only_customers", "-n", "by-cli", "-p", "authoring")
-    stored = deployment(prefect_server, "consumer/by-cli")["parameter_openapi_schema"]
-    found = declaration_from_text(property_of(stored)["x-assetflow"])
-    assert found == consumer.declaration
-    assert (found.produces, found.reads, found.options.coalesce) == ((CUSTOMERS,), (ORDERS,), True)
-    assert stored["properties"]["limit"]["description"] == "how many"
-    assert not stored.get("required")
-    other = deployment(prefect_server, "only-customers/by-cli")["parameter_openapi_schema"]
-    assert declaration_from_text(property_of(other)["x-assetflow"]).options.schedule.condition == CUSTOMERS
-
-
 @pytest.mark.parametrize("made", [consumer, only_customers, partitioned], ids=lambda made: made.name)
 async def test_a_served_flow_stores_the_declaration(prefect_here: PrefectServer, made: AssetFlow[..., Any]) -> None:
     runner_deployment = await made.ato_deployment("served")
@@ -58,6 +37,9 @@ async def test_a_served_flow_stores_the_declaration(prefect_here: PrefectServer,
     stored = deployment(prefect_here, f"{made.name}/served")["parameter_openapi_schema"]
     assert declaration_from_text(property_of(stored)["x-assetflow"]) == made.declaration
     assert ("partition_key" in stored["properties"]) == made.has_partition_key
+    assert not stored.get("required")
+    if made is consumer:
+        assert stored["properties"]["limit"]["description"] == "how many"
 
 
 async def test_a_flow_from_source_keeps_the_declaration() -> None:

@@ -20,7 +20,6 @@ from prefect.flow_engine import run_flow
 from assetflow import (
     Asset,
     AssetAlias,
-    AssetOrTimeSchedule,
     InletEvents,
     Metadata,
     PartitionedAssetTimetable,
@@ -38,7 +37,6 @@ from assetflow.core.wire.events import event_to_json
 from assetflow.core.wire.run_context import RunContext, run_context_to_json
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.rest import TaskApi
-from assetflow.timetables import CronTriggerTimetable
 from tests.authoring.events import event
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.recorded import fresh, new_events
@@ -144,32 +142,6 @@ def test_events_reach_other_processes_and_their_updates_are_recorded(prefect_her
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == [2, "k"]
     assert [each.partition_key for each in events] == ["k"]
-
-
-@pytest.mark.rule("7.3")
-async def test_a_run_that_the_clock_started_has_a_data_interval() -> None:
-    @task(outlets=[B])
-    def load() -> None: ...
-
-    @flow(schedule=AssetOrTimeSchedule(timetable=CronTriggerTimetable("0 * * * *"), assets=A))
-    async def hourly() -> None:
-        load()
-
-    async with get_client() as client:
-        flow_id = await client.create_flow(hourly)
-    at = datetime(2026, 1, 1, 14, tzinfo=UTC)
-    body = {
-        "flow_id": str(flow_id),
-        "context": run_context_to_json(RunContext(None, "hourly/x", tick=at, previous_tick=at - timedelta(hours=1))),
-        "state": {"type": "SCHEDULED", "state_details": {"scheduled_time": at.isoformat()}},
-    }
-    with TaskApi.connect() as api:
-        stored = cast("dict[str, Any]", api.post("/flow_runs/", body))
-    with new_events(B) as events:
-        await asyncio.to_thread(_ended, hourly, FlowRun.model_validate(stored))
-    run = events[0].source_flow_run
-    assert run is not None
-    assert (run.scheduled_time, run.data_interval_end, run.data_interval_start) == (at, at, at - timedelta(hours=1))
 
 
 # Past events

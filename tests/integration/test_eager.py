@@ -1,12 +1,12 @@
-"""Eager flows on a real Prefect server: updates, code versions, failures and keys, from declaration to run."""
+"""Eager flows on a real Prefect server: updates, observations, failures, and a backfill, from declaration to run."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,48 +17,31 @@ from assetflow import (
     Asset,
     Eager,
     Skip,
-    asset,
     flow,
     inlet_events,
     observe,
     outlet_events,
     task,
 )
+from assetflow.core.freshness.records import Backfill
 from assetflow.errors import InvalidCall, InvalidEvent
+from assetflow.ledger import Ledger
+from assetflow.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.prefect_io.names import artifact_key
-from assetflow.testing import Harness, harness
-from tests.environment.prefect_server import PrefectServer
+from assetflow.testing import Harness
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
-RAW, LEFT, RIGHT, BOARD = (Asset(f"s3://eager/{name}") for name in ("raw", "left", "right", "board"))
+RAW, LEFT = Asset("s3://eager/raw"), Asset("s3://eager/left")
 
 
 @task(inlets=[RAW], outlets=[LEFT])
 def make_left() -> None: ...
 
 
-@task(inlets=[RAW], outlets=[RIGHT])
-def make_right() -> None: ...
-
-
-@task(inlets=[LEFT, RIGHT], outlets=[BOARD])
-def make_board() -> None: ...
-
-
 @flow(schedule=Eager())
 def left() -> None:
     make_left()
-
-
-@flow(schedule=Eager())
-def right() -> None:
-    make_right()
-
-
-@flow(schedule=Eager())
-def board() -> None:
-    make_board()
 
 
 @flow(schedule=Eager(RAW))
@@ -72,29 +55,8 @@ def make_never() -> None:
     raise ValueError("on purpose")
 
 
-@asset(uri="s3://eager/copy", schedule=Eager(RAW), code_version="1")
-def copy() -> None: ...
-
-
-@pytest.fixture
-def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
-    with harness(use_running_server=True) as made:
-        yield made
-
-
 def states(h: Harness, consumer: Any) -> list[tuple[str | None, str]]:
     return [(run.partition_key, run.state) for run in h.runs(consumer)]
-
-
-@pytest.mark.rule("8.5", "8.6")
-def test_a_diamond_is_built_once_for_each_update(h: Harness) -> None:
-    for each in (board, left, right):
-        h.deploy(each)
-    assert h.settle().runs(left) == []
-    for number in (1, 2):
-        h.emit(RAW)
-        h.settle()
-        assert [len(h.runs(each)) for each in (left, right, board)] == [number] * 3
 
 
 @pytest.mark.rule("8.9")
@@ -121,16 +83,6 @@ def test_8_7_a_test_can_let_a_flow_try_again(h: Harness) -> None:
         h.retry(fails, "a")
     with pytest.raises(InvalidCall, match="needs an asset"):
         h.status(None, "a")  # type: ignore[call-overload]
-
-
-def test_a_new_code_version_is_built_when_it_is_deployed(h: Harness) -> None:
-    h.deploy(copy)
-    h.emit(RAW)
-    assert len(h.settle().runs(copy)) == 1
-    h.deploy(copy)
-    assert len(h.settle().runs(copy)) == 1
-    h.deploy(copy.with_options(code_version="2"))
-    assert len(h.settle().runs("copy/test")) == 2
 
 
 TOLD = Asset("s3://eager/told")
@@ -216,3 +168,57 @@ def test_rule_8_2_an_observation_that_fails_changes_nothing(h: Harness) -> None:
         h.run(look)
     seen.append("v1")
     assert h.settle().runs(maybe) == []
+
+
+MINUTES, HOURS, DAYS = (Asset(f"s3://backfill/{name}") for name in ("minutes", "hours", "days"))
+FAILING: list[str] = []
+
+
+@task(inlets=[MINUTES], outlets=[HOURS])
+def make_hours(key: str | None) -> None:
+    if key in FAILING:
+        raise ValueError("on purpose")
+
+
+@flow(schedule=Eager(default_partition_mapper=IdentityMapper()))
+def hours(partition_key: str | None = None) -> None:
+    make_hours(partition_key)
+
+
+@task(inlets=[HOURS], outlets=[DAYS])
+def make_days() -> None: ...
+
+
+@flow(schedule=Eager(default_partition_mapper=StartOfDayMapper()))
+def days(partition_key: str | None = None) -> None:  # noqa: ARG001
+    make_days()
+
+
+def test_8_18_a_backfill_runs_what_is_below_once_and_resumes_after_a_failure(h: Harness) -> None:
+    FAILING.clear()
+    h.deploy(hours)
+    h.deploy(days)
+    for hour in ("2026-01-01T00", "2026-01-01T01", "2026-01-02T00"):
+        h.emit(MINUTES, partition_key=f"{hour}:00:00")
+        h.settle()
+    hourly, daily = len(h.runs(hours)), len(h.runs(days))
+    FAILING.append("2026-01-01T01:00:00")
+    place = Path(h._reader.place)
+    with Ledger.open(place) as ledger:
+        planned = ledger.reader.backfills.plan(HOURS.uri, None, down=True)
+        now = datetime.now(UTC)
+        ledger.writer.backfills.begin(Backfill(0, now, HOURS.uri, True, 2), planned, now)
+        h.settle()
+        record = ledger.reader.backfills.get(1)
+        assert record is not None
+        each = record.backfill
+        assert (record.state, each.done, each.failed, each.removed) == ("failed", 3, 1, 1)
+        # The day that was taken off is Eager, and follows the hour that was made.
+        assert (len(h.runs(hours)), len(h.runs(days))) == (hourly + 3, daily + 2)
+        FAILING.clear()
+        ledger.writer.backfills.resume(1, datetime.now(UTC))
+        h.settle()
+        record = ledger.reader.backfills.get(1)
+    assert record is not None
+    assert (record.state, record.backfill.done) == ("completed", 5)
+    assert (len(h.runs(hours)), len(h.runs(days))) == (hourly + 4, daily + 3)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import get_args
+from uuid import UUID, uuid4
 
 import pytest
 
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.consumers import Decision
+from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.wire import FlowDeclaration, RunContext
 from assetflow.crash_points import EvaluatorPoint
+from assetflow.prefect_io.flow_runs import run_request
+from assetflow.prefect_io.open_runs import past_decisions
+from assetflow.prefect_io.rest import prefect_api
+from tests.core.world import event
 from tests.environment.prefect_server import PrefectServer
+from tests.environment.prefect_settings import prefect_at
 from tests.integration.installation import Installation, events_of, recording
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
-
-
-@pytest.fixture
-def here(prefect_server: PrefectServer, tmp_path: Path) -> Iterator[Installation]:
-    installation = Installation(prefect_server, tmp_path)
-    yield installation
-    installation.close()
 
 
 def test_what_came_while_no_evaluator_ran_is_made_up_for_in_order(here: Installation) -> None:
@@ -95,3 +97,29 @@ def test_sigterm_stops_it_cleanly(here: Installation) -> None:
     assert "Traceback" not in here.log
     with here.reader() as ledger:
         assert ledger.lease() is None
+
+
+async def found(since: datetime) -> list[set[UUID]]:
+    async with prefect_api() as api:
+        return [{each.id async for each in reading} for reading in past_decisions(api, since)]
+
+
+def test_the_run_of_an_opening_hours_ago_is_found(here: Installation, prefect_server: PrefectServer) -> None:
+    asset = Asset(here.uri("raw"))
+    deployment = UUID(here.deploy_declared("report", FlowDeclaration(ConsumerOptions(Schedule(asset)))))
+    now = datetime.now(UTC)
+    opening = now - timedelta(hours=9)
+    runs: dict[UUID, str] = {}
+    for _ in range(2):
+        decision = Decision(uuid4(), 1, deployment, None, (event(asset),), now, opening=opening)
+        context = RunContext(decision.id, "report/x", None, decision.events, made=now, opening=opening)
+        request = run_request(decision, context)
+        runs[decision.id] = here.post(f"/deployments/{deployment}/create_flow_run", request)["id"]
+    waits, began = runs
+    for state in ("PENDING", "RUNNING", "COMPLETED"):
+        here.post(f"/flow_runs/{runs[began]}/set_state", {"state": {"type": state}, "force": True})
+
+    with prefect_at(prefect_server.api_url):
+        of_each = asyncio.run(found(now - timedelta(hours=1)))
+
+    assert [each & {waits, began} for each in of_each] == [{waits}, {began}, set()]

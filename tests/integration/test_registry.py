@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
@@ -16,11 +16,10 @@ from prefect import Flow
 import assetflow
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer
-from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
-from assetflow.errors import InvalidSchedule, NameTaken, PrefectUnreachable
+from assetflow.errors import InvalidSchedule, PrefectUnreachable
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, OFF_TAG, SCHEDULE_SATISFIED, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
@@ -176,51 +175,6 @@ async def test_an_automation_deleted_by_hand_comes_back_as_it_was_switched(world
     assert (await world.consumer(deployment)).paused
 
 
-@pytest.mark.rule("3.6")
-async def test_a_deleted_deployment_loses_its_consumer_and_its_automation(world: World) -> None:
-    deployment = await world.deploy(unique("deleted"), ORDERS)
-    await world.sync()
-
-    await world.api.delete(f"/deployments/{deployment}")
-
-    assert await world.sync() == ["removed", "hidden"]
-    assert not await world.has_consumer(deployment)
-    assert await world.api.get(f"/automations/related-to/prefect.deployment.{deployment}") == []
-
-
-async def test_the_tag_off_drops_the_schedule_and_its_absence_brings_it_back(world: World) -> None:
-    name = unique("off")
-    deployment = await world.deploy(name, ORDERS)
-    await world.sync()
-
-    await world.deploy(name, ORDERS, tags=[OFF_TAG])
-    assert await world.sync() == ["removed", "hidden"]
-
-    await world.deploy(name, ORDERS, tags=[])
-    assert await world.sync() == ["deployed", "shown"]
-    assert await world.has_consumer(deployment)
-
-
-async def test_a_flow_without_a_schedule_takes_part_as_long_as_it_has_a_policy(world: World) -> None:
-    def schema(*outlets: Asset) -> object:
-        text = declaration_to_text(FlowDeclaration(produces=outlets))
-        parameter = {"title": EVENTS_PARAMETER, "default": None, SCHEMA_EXTENSION: text}
-        return {"title": "Parameters", "type": "object", "properties": {EVENTS_PARAMETER: parameter}, "required": []}
-
-    fresh = Asset(ORDERS.uri, freshness=FreshnessPolicy(timedelta(hours=1)))
-    deployment = await world.deploy_schema("orders/fresh", schema(fresh))
-
-    assert await world.sync() == ["deployed"]
-    assert not (await world.consumer(deployment)).decides
-    assert await world.api.get(f"/automations/related-to/prefect.deployment.{deployment}") == []
-    await world.deploy("orders/fresh", ORDERS)
-    assert await world.sync() == ["changed", "shown"]
-    await world.deploy_schema("orders/fresh", schema(fresh))
-    assert await world.sync() == ["changed", "hidden"]
-    await world.deploy_schema("orders/fresh", schema(ORDERS))
-    assert await world.sync() == ["removed"]
-
-
 @pytest.mark.rule("3.4")
 async def test_a_paused_deployment_is_held(world: World) -> None:
     deployment = await world.deploy(unique("held"), ORDERS)
@@ -284,64 +238,6 @@ async def test_a_schedule_that_got_lost_leaves_the_consumer_and_says_so(world: W
     assert deployment not in world.registry.report.problems
 
 
-async def test_a_required_parameter_is_refused_unless_the_deployment_gives_it(world: World) -> None:
-    text = declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule(ORDERS))))
-    properties = {"day": {"type": "string"}, EVENTS_PARAMETER: {SCHEMA_EXTENSION: text}}
-    schema = {"type": "object", "properties": properties, "required": ["day"]}
-    name = unique("needy")
-    deployment = await world.deploy_schema(name, schema)
-    assert await world.sync() == []
-    assert "'day'" in str(world.registry.report.problems[deployment])
-
-    await world.deploy_schema(name, schema, parameters={"day": "2013-01-01"})
-    assert await world.sync() == ["deployed", "shown"]
-
-
-@pytest.mark.rule("1.2")
-async def test_a_name_with_two_uris_is_refused_and_others_go_on(world: World) -> None:
-    mark = uuid4().hex[:6]
-    await world.deploy(unique("first"), Asset("s3://a/one", name=f"orders-{mark}"))
-    await world.sync()
-    name = unique("second")
-    second = await world.deploy(name, Asset("s3://a/two", name=f"orders-{mark}"))
-    third = await world.deploy(unique("third"), CUSTOMERS)
-
-    assert await world.sync() == ["deployed", "shown"]
-
-    assert isinstance(world.registry.report.problems[second], NameTaken)
-    assert name in str(world.registry.report.problems[second])
-    assert await world.has_consumer(third)
-    assert await world.api.get(f"/automations/related-to/prefect.deployment.{second}") == []
-
-
-EAGER = Asset("s3://registry/eager")
-
-
-@assetflow.task(inlets=[ORDERS], outlets=[EAGER])
-def build_eager() -> None: ...
-
-
-@assetflow.flow(schedule=assetflow.Eager())
-def eager_report() -> None:
-    build_eager()
-
-
-async def test_8_1_prefect_shows_on_the_deployment_that_it_is_refused(world: World) -> None:
-    first = await deploy_flow(world, eager_report, "a-maker")
-    second = await deploy_flow(world, eager_report, "b-maker")
-
-    assert await world.sync() == ["deployed", "shown"]
-
-    assert (await world.automation(first))["name"].startswith("eager-report/a-maker runs when")
-    shown = await world.automation(second)
-    assert shown["name"] == "eager-report/b-maker is refused"
-    assert f"{EAGER.uri} is made by the Eager or Lazy" in shown["description"]
-    assert "test_registry.py:eager_report" in shown["description"]
-    await world.api.delete(f"/deployments/{first}")
-    await world.sync()
-    assert (await world.automation(second))["name"].startswith("eager-report/b-maker runs when")
-
-
 @assetflow.task(outlets=[CUSTOMERS])
 def load_customers() -> None: ...
 
@@ -389,14 +285,6 @@ async def test_triggers_of_a_users_own_are_left_alone(world: World) -> None:
     await world.sync()
     rows = await world.api.get(f"/automations/related-to/prefect.deployment.{deployment}")
     assert len(rows) == 2
-
-
-async def test_an_emitted_schedule_event_starts_the_deployment(world: World) -> None:
-    deployment = await world.deploy(unique("started"), ORDERS)
-    await world.sync()
-
-    start = f"prefect.deployment.{deployment}"
-    await until_async(lambda: posted_and_run(world.api, SCHEDULE_SATISFIED, start, deployment))
 
 
 async def test_a_shown_condition_starts_nothing(world: World) -> None:

@@ -1,11 +1,10 @@
-"""`assetflow server start` on a real Prefect server."""
+"""`assetflow server start` on a real Prefect server, with room for 256 open files."""
 
 from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -20,10 +19,17 @@ from tests.integration.served_installation import KEY, ServedInstallation, serve
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 
-@pytest.fixture
-def there(prefect_server: PrefectServer, tmp_path: Path) -> Iterator[ServedInstallation]:
-    with served(prefect_server, tmp_path) as installation:
+@pytest.fixture(scope="module")
+def shared(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedInstallation]:
+    with served(prefect_server, tmp_path_factory.mktemp("served"), files=256) as installation:
         yield installation
+
+
+@pytest.fixture
+def there(shared: ServedInstallation) -> Iterator[ServedInstallation]:
+    shared.rename()
+    yield shared
+    shared.remove_deployments()
 
 
 @pytest.fixture
@@ -48,10 +54,16 @@ def test_pause_resume_and_ready(there: ServedInstallation, api: httpx.Client) ->
     assert there.runs(consumer) == []
 
 
-def test_materialize_runs_the_flow_that_makes_it(there: ServedInstallation, api: httpx.Client) -> None:
+def deploy_maker(there: ServedInstallation) -> tuple[str, str]:
+    """Deploy a flow that makes an asset; the asset's URI, and the deployment."""
     uri = there.uri("s3://shop/made")
     producer = there.deploy("maker", Asset(there.uri("x")), produces=(Asset(uri),))
     there.wait_for_consumers()
+    return uri, producer
+
+
+def test_materialize_runs_the_flow_that_makes_it(there: ServedInstallation, api: httpx.Client) -> None:
+    uri, producer = deploy_maker(there)
     asset = api.get("/api/v1/asset", params={"asset": uri}).json()
     assert (asset["last_event"], asset["producers"]) == (None, [there.deployments[producer]])
     number = asset["id"]
@@ -66,9 +78,7 @@ def test_materialize_runs_the_flow_that_makes_it(there: ServedInstallation, api:
 
 
 def test_the_same_request_again_starts_no_second_run(there: ServedInstallation, api: httpx.Client) -> None:
-    uri = there.uri("s3://shop/made")
-    producer = there.deploy("maker", Asset(there.uri("x")), produces=(Asset(uri),))
-    there.wait_for_consumers()
+    uri, producer = deploy_maker(there)
     wanted = {"name": "by-hand", "partition_key": "2026-01-01"}
     paths = (f"/consumers/{there.deployments[producer]}/run", f"/assets/{quote(uri, safe='')}/materialize")
 
@@ -79,13 +89,13 @@ def test_the_same_request_again_starts_no_second_run(there: ServedInstallation, 
     assert run["context"]["assetflow"]["partition_key"] == "2026-01-01"
 
 
-def test_more_connections_than_files_stop_nothing(prefect_server: PrefectServer, tmp_path: Path) -> None:
-    with served(prefect_server, tmp_path, files=256) as there, there.client() as api, ExitStack() as strangers:
-        uri = there.uri("s3://shop/orders")
-        consumer = there.deploy("orders", Asset(uri))
-        there.wait_for_consumers()
-        before = len(there.log)
-        address = (urlsplit(there.url).hostname, urlsplit(there.url).port)
+def test_more_connections_than_files_stop_nothing(there: ServedInstallation, api: httpx.Client) -> None:
+    uri = there.uri("s3://shop/orders")
+    consumer = there.deploy("orders", Asset(uri))
+    there.wait_for_consumers()
+    before = len(there.log)
+    address = (urlsplit(there.url).hostname, urlsplit(there.url).port)
+    with ExitStack() as strangers:
         for _ in range(300):
             strangers.enter_context(socket.create_connection(address, timeout=20)).sendall(b"GET / HTTP/1.1\r\nHost:")
 
