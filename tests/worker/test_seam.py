@@ -19,8 +19,9 @@ from assetflow.worker import client
 from tests.environment.waiting import until
 from tests.worker.conftest import SECONDS, Seam, is_running
 
-# Only a child of the template has the template as its parent.
 pytestmark = pytest.mark.long
+
+# Only a child of the template has the template as its parent.
 
 FORKED = "import os, sys; print('forked' if 'prefect' in sys.modules else 'ordinary')\n"
 
@@ -163,16 +164,6 @@ def test_settings_that_are_the_same_are_not_read_anew(own_seam: Seam) -> None:
     assert [own_seam.run(code, **given)[1] for given in ({}, same, other)] == ["False\n", "False\n", "True\n"]
 
 
-def test_a_child_ends_as_a_process_ends(seam: Seam) -> None:
-    code = """
-        import atexit, sys, threading, time
-        atexit.register(print, "at exit")
-        threading.Thread(target=lambda: (time.sleep(0.1), print("a thread"))).start()
-        sys.stdout.write("unflushed ")
-    """
-    assert seam.run(code) == (0, "unflushed a thread\nat exit\n", "")
-
-
 @pytest.mark.parametrize(("name", "value"), [("PYTHONWARNINGS", "default"), ("OMP_NUM_THREADS", "7"), ("LC_ALL", "C")])
 def test_what_is_read_at_a_start_needs_an_ordinary_process(seam: Seam, name: str, value: str) -> None:
     assert seam.run(FORKED, **{name: value})[:2] == (0, "ordinary\n")
@@ -299,7 +290,7 @@ def test_a_template_whose_worker_stops_while_it_imports_says_nothing(tmp_path: P
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_two_hundred_runs_leave_the_template_as_it_was(seam: Seam) -> None:
+def test_many_runs_leave_the_template_as_it_was(seam: Seam) -> None:
     def size() -> tuple[int, int]:
         process = Path(f"/proc/{seam.process.pid}")
         return len(list((process / "fd").iterdir())), len(list((process / "task").iterdir()))
@@ -310,62 +301,53 @@ def test_two_hundred_runs_leave_the_template_as_it_was(seam: Seam) -> None:
     for _ in range(20):
         assert seam.run("")[0] == 0
     before, pages = size(), memory()
-    for _ in range(200):
+    for _ in range(60):
         assert seam.run("")[0] == 0
     # The template closes what belongs to a child after its client has ended.
     until(lambda: size() <= before)
     assert memory() < 1.02 * pages
 
 
-PROGRAMS = {
-    "a fork": """
-        import os
-        child = os.fork()
-        if not child: os._exit(4)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-    """,
-    "multiprocessing": """
-        import multiprocessing
-        def square(number): return number * number
-        if __name__ == "__main__":
-            for way in ("fork", "spawn"):
-                with multiprocessing.get_context(way).Pool(2) as pool: print(pool.map(square, [1, 2, 3]))
-    """,
-    "asyncio": """
-        import asyncio
-        async def main():
-            process = await asyncio.create_subprocess_exec("echo", "hello", stdout=-1)
-            return (await process.communicate())[0]
-        print(asyncio.run(main()))
-    """,
-    "threads": """
-        from concurrent.futures import ThreadPoolExecutor
-        with ThreadPoolExecutor(4) as pool: print(list(pool.map(abs, [-1, -2])))
-    """,
-    "BLAS on several threads": """
-        from concurrent.futures import ThreadPoolExecutor
-        import numpy
-        numbers = numpy.ones((400, 400))
-        with ThreadPoolExecutor(4) as pool:
-            print(list(pool.map(lambda _: float((numbers @ numbers).sum()), range(8))))
-    """,
-    "Parquet on several threads": """
-        from concurrent.futures import ThreadPoolExecutor
-        import pyarrow, pyarrow.parquet
-        table = pyarrow.table({"a": list(range(10_000))})
-        def there_and_back(number):
-            pyarrow.parquet.write_table(table, f"{number}.parquet")
-            return pyarrow.parquet.read_table(f"{number}.parquet", use_threads=True).num_rows
-        with ThreadPoolExecutor(4) as pool: print(list(pool.map(there_and_back, range(8))))
-    """,
-}
+WRITES = """
+    import os, sys, time
+    from pathlib import Path
+    from prefect.logging import get_logger
+    from prefect.logging.configuration import setup_logging
+
+    setup_logging()
+    print("begun", flush=True)
+    while not Path("gate").exists():
+        time.sleep(0.01)
+    # Far more than a pipe holds.
+    for number in range(200):
+        get_logger("flow").warning("said %s", number)
+        print("x" * 2000, flush=True)
+    Path("done").write_text(str(os.getpid()))
+"""
+# It reads what the run writes, as Prefect's does, and says how the run ends.
+WORKER = """
+import json, subprocess, sys
+pipe = subprocess.PIPE
+run = subprocess.Popen(json.loads(sys.argv[1]), stdout=pipe, stderr=pipe, text=True)
+print(run.pid, run.stdout.readline().strip(), flush=True)
+out, err = run.communicate()
+print(run.returncode, len(out), err.count("said"), flush=True)
+"""
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_does_what_it_does_in_an_ordinary_process(seam: Seam, name: str) -> None:
-    forked = seam.run(PROGRAMS[name])
-    # The value differs from the template's, so that this is an ordinary process.
-    ordinary = seam.run(PROGRAMS[name], PYTHONWARNINGS="default")
-    assert forked == ordinary
-    assert forked[0] == 0
-    assert forked[1]
+@pytest.mark.parametrize("dies", [True, False], ids=["the worker dies", "the worker lives"])
+def test_a_run_writes_whatever_becomes_of_its_worker(seam: Seam, dies: bool) -> None:
+    start = [sys.executable, "-S", "-E", client.__file__, str(seam.place), seam.module("job", WRITES)]
+    command = [sys.executable, "-c", WORKER, json.dumps(start)]
+    with subprocess.Popen(command, cwd=seam.folder, stdout=subprocess.PIPE, text=True) as worker:
+        assert worker.stdout is not None
+        run, begun = worker.stdout.readline().split()
+        assert begun == "begun"
+        if dies:
+            worker.kill()
+            worker.wait()
+        (seam.folder / "gate").touch()
+        said = worker.communicate(timeout=SECONDS)[0]
+    assert said == ("" if dies else f"0 {200 * 2001} 200\n")
+    until((seam.folder / "done").exists, seconds=SECONDS)
+    until(lambda: not is_running(int(run)), seconds=SECONDS)

@@ -85,21 +85,6 @@ def test_a_flow_run_finds_its_imports_in_the_template(pool: Pool) -> None:
     assert len(late) < 10, late
 
 
-def test_a_cancelled_run_ends_with_its_process(pool: Pool) -> None:
-    run = pool.order(name="cancelled", until_there="never")
-    pid, parent, _ = pool.note("cancelled")
-    assert parent == pool.template()
-    pool.post(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
-    assert pool.ended(run) == "CANCELLED"
-    pool.until(lambda: not Path(f"/proc/{pid}").exists())
-
-
-def test_a_killed_run_is_crashed(pool: Pool) -> None:
-    run = pool.order(name="killed", until_there="never")
-    os.kill(pool.note("killed")[0], signal.SIGKILL)
-    assert pool.ended(run) == "CRASHED"
-
-
 def test_a_killed_template_is_replaced(pool: Pool) -> None:
     run = pool.order(name="before", until_there="never")
     template, sockets = pool.note("before")[1], pool.sockets()
