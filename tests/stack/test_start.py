@@ -37,13 +37,12 @@ def project(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", ["dev", "demo"])
-def test_a_port_in_use(project: Path, command: str) -> None:
+def test_a_port_in_use(project: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(PortInUse, match=str(port)):
             choose_port(port)
-        done = assetflow(project, command, "--port", str(port))
+        done = assetflow(project, "demo", "--port", str(port))
     assert done.returncode == 2
     assert f"port {port} is in use" in done.stderr
     assert "--port" in done.stderr
@@ -52,9 +51,8 @@ def test_a_port_in_use(project: Path, command: str) -> None:
     assert not (project / ".assetflow").exists()
 
 
-@pytest.mark.parametrize("command", ["dev", "demo"])
-def test_no_project(tmp_path: Path, command: str) -> None:
-    done = assetflow(tmp_path, command)
+def test_no_project(tmp_path: Path) -> None:
+    done = assetflow(tmp_path, "dev")
     assert done.returncode == 2
     assert f"there is no prefect.yaml in {tmp_path}" in done.stderr
     assert "Traceback" not in done.stderr
