@@ -25,11 +25,19 @@ from assetflow.errors import PublishFailed
 from assetflow.spark.data_files import AttemptId, current_attempt, data_files
 from assetflow.spark.gate import check_aside, check_staged
 from assetflow.spark.layout import DatasetLayout
-from assetflow.spark.parquet_staging import staged_as_parquet
 from assetflow.spark.partitioned import PartitionedLayout, check_columns, count_by_key, refuse_partitions, with_key
 from assetflow.spark.session import get_session
 from assetflow.spark.staging import add_schema, commit, commit_partitions, stage, write_directly
-from assetflow.spark.writes import Metrics, Mode, Published, Write, asset_path, clear_errors, place_beside
+from assetflow.spark.writes import (
+    Metrics,
+    Mode,
+    Published,
+    Write,
+    asset_path,
+    clear_errors,
+    place_beside,
+    staged_as_parquet,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

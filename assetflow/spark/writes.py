@@ -1,23 +1,28 @@
-"""What `publish` is asked to write, and what it tells afterwards."""
+"""What `publish` is asked to write, and what it tells afterwards; and data that is staged as Parquet. Contract 12.4."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote, urlsplit
+from uuid import uuid4
 
 from assetflow.authoring.checks import Check
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import CheckResult
 from assetflow.errors import AssetflowError, PublishFailed
 from assetflow.spark.checking import Results
+from assetflow.spark.data_files import AttemptId
 from assetflow.spark.watch import reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+logger = logging.getLogger("assetflow.spark")
 
 Mode = Literal["overwrite", "append"]
 Metrics = dict[str, int | float]
@@ -122,3 +127,28 @@ def clear_errors(write: Write) -> Generator[None]:
             where=write.asset.uri,
             fix="Read the cause; a retry is safe" if protected else "Read the cause",
         ) from error
+
+
+@contextmanager
+def staged_as_parquet(write: Write, beside: str, attempt: AttemptId) -> Generator[DataFrame]:
+    """Write the data once into a folder that nobody reads, and delete it at the end of the block.
+
+    It is the only table of a database of its own, because dropping a database is how Spark deletes files wherever it
+    can write them, in a classic session and through Connect.
+
+    Parameters:
+        beside: the beginning of the folder's URI.
+    """
+    spark = write.df.sparkSession
+    own = uuid4().hex
+    database, place = f"spark_catalog.assetflow_{own}", f"{beside}-{attempt.task_run}-{attempt.number}-{own[:8]}"
+    quoted = place.replace("\\", "\\\\").replace("'", "\\'")
+    spark.sql(f"CREATE DATABASE {database} LOCATION '{quoted}'")
+    try:
+        write.df.write.format("parquet").saveAsTable(f"{database}.data")
+        yield spark.read.table(f"{database}.data")
+    finally:
+        try:
+            spark.sql(f"DROP DATABASE {database} CASCADE")
+        except Exception as error:
+            logger.warning("The staged data in %s could not be deleted: %s", place, reason_of(error))
