@@ -22,8 +22,8 @@ from assetflow.authoring.triggering import partition_key as key_of_run
 from assetflow.core.partitions import check_key
 from assetflow.core.values.assets import Asset, check_data_version
 from assetflow.errors import PublishFailed
+from assetflow.spark.checking import check_aside, check_staged
 from assetflow.spark.data_files import AttemptId, current_attempt, data_files
-from assetflow.spark.gate import check_aside, check_staged
 from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.partitioned import PartitionedLayout, check_columns, count_by_key, refuse_partitions, with_key
 from assetflow.spark.session import get_session

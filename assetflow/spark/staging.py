@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from assetflow.core.values.events import SCHEMA
 from assetflow.crash_points import reach
 from assetflow.errors import PublishFailed
+from assetflow.spark.checking import check_written
 from assetflow.spark.data_files import (
     TABLE,
     AttemptId,
@@ -22,7 +23,6 @@ from assetflow.spark.data_files import (
     parquet_rows,
     table_version,
 )
-from assetflow.spark.gate import check_written
 from assetflow.spark.layout import DatasetLayout, Staging, flushed_meanwhile, schema_of, sync_tree
 from assetflow.spark.partitioned import (
     KEY_COLUMN,

@@ -15,7 +15,6 @@ from assetflow.authoring.checks import Check
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import CheckResult
 from assetflow.errors import AssetflowError, PublishFailed
-from assetflow.spark.checking import Results
 from assetflow.spark.data_files import AttemptId
 from assetflow.spark.watch import reason_of
 
@@ -26,6 +25,7 @@ logger = logging.getLogger("assetflow.spark")
 
 Mode = Literal["overwrite", "append"]
 Metrics = dict[str, int | float]
+Results = Mapping[str | None, Sequence[CheckResult]]
 # Formats whose datasets are plain directories of files; formats with a log of their own protect themselves.
 _FILE_FORMATS = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
 _DATABASES = frozenset({"mysql", "postgres"})

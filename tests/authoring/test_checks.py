@@ -17,8 +17,8 @@ from assetflow.authoring.recording import TaskRecording, current_recording
 from assetflow.checks import CheckResult, at_least, bounds, check, no_nulls, pandera_schema, unique, values
 from assetflow.core.values.events import Recording
 from assetflow.errors import CheckFailed, InvalidCheck
+from assetflow.spark.checking import check_staged
 from assetflow.spark.data_files import AttemptId
-from assetflow.spark.gate import check_staged
 from assetflow.spark.writes import Write
 
 ORDERS, BUCKET = Asset("file:///lake/orders"), Asset("s3://lake")
@@ -117,7 +117,7 @@ def test_rule_12_6_an_attempt_records_what_was_held_back() -> None:
 
 def test_rule_12_6_a_failed_check_of_staged_data_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {None: [CheckResult("at_least", "error", False, "at least 1 row", found=0)]}
-    monkeypatch.setattr("assetflow.spark.gate.check_data", lambda *_: found)
+    monkeypatch.setattr("assetflow.spark.checking.check_data", lambda *_: found)
     write: Any = Write(MagicMock(), ORDERS, checks=[at_least(1)])
     with TaskRecording([ORDERS], "run", 1).active() as running, pytest.raises(CheckFailed):
         check_staged(write, MagicMock(data=tmp_path), AttemptId("run", 1))
