@@ -30,8 +30,7 @@ from assetflow.evaluator.health import (
     log_set_aside,
     reason_of,
 )
-from assetflow.evaluator.incoming.assembly import Assembly
-from assetflow.evaluator.incoming.seen import Seen
+from assetflow.evaluator.incoming.assembly import Assembly, Seen
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.prefect_io.asset_events import is_copy
 from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED
