@@ -29,9 +29,8 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin
 from assetflow.core.values.posted_events import event_by_hand
 from assetflow.errors import AssetflowWarning, InvalidCall
-from assetflow.evaluator.liveness import downtime
 from assetflow.evaluator.process.status import held_up
-from assetflow.ledger.lease import Evaluators
+from assetflow.ledger.lease import Evaluators, downtime
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.installation import Installation
 from assetflow.operations.needs import Need, needs_of

@@ -32,8 +32,7 @@ from assetflow.core.shapes import as_json
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.words import count, shown, some
 from assetflow.errors import AssetflowError, InvalidCall, UnknownConsumer
-from assetflow.evaluator.liveness import downtime
-from assetflow.ledger.lease import Evaluators
+from assetflow.ledger.lease import Evaluators, downtime
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.backfills import BackfillRecord, Planned
 from assetflow.ledger.read.reader import Reader

@@ -170,7 +170,7 @@ def _record(event: AssetEvent) -> Emitted:
 
 
 def _no_evaluator(reader: Reader) -> Iterator[str]:
-    from assetflow.evaluator.liveness import downtime
+    from assetflow.ledger.lease import downtime
 
     down = downtime(reader.evaluators())
     if down is not None:

@@ -29,7 +29,7 @@ from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.values.words import count, rounded_in_words, some
 from assetflow.errors import places
-from assetflow.evaluator.liveness import downtime
+from assetflow.ledger.lease import downtime
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import MissedDeadlineRecord

@@ -322,7 +322,7 @@ def _measured(into: Table, found: Sequence[Row]) -> Iterator[Column]:
 def empty_message(reader: Reader, message: str) -> str:
     """Return the message for an empty list, with a warning added if no evaluator is alive."""
     # Import what knows the ledger only here: `assetflow version` does not need it.
-    from assetflow.evaluator.liveness import downtime
+    from assetflow.ledger.lease import downtime
 
     down = downtime(reader.evaluators())
     return message if down is None else f"{message} {down}."

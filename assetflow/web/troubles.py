@@ -8,8 +8,7 @@ from datetime import datetime
 from fastapi import APIRouter, Request, Response
 
 from assetflow.api.requests import Backend
-from assetflow.evaluator.liveness import downtime, failing_words, not_watching
-from assetflow.ledger.lease import Evaluators
+from assetflow.ledger.lease import Evaluators, downtime, failing_words, not_watching
 from assetflow.ledger.records import WatchingStatus
 
 _OF_PREFECT = ("Prefect", "listening", "catching up", "reading Prefect", "launching", "asking for runs")

@@ -10,8 +10,8 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
-from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
+from assetflow.ledger.lease import STOPPED
 from assetflow.prefect_io.names import LEDGER_VARIABLE
 from assetflow.prefect_io.rest import TAKEN_OVER
 from tests.cli.conftest import Call

@@ -21,9 +21,8 @@ from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.timing import Deadline
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
-from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease import Holder
+from assetflow.ledger.lease import STOPPED, Holder
 from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.watchers import MessageQueueTrigger
 from tests.cli.conftest import Call

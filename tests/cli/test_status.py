@@ -18,10 +18,9 @@ from assetflow.core.wire.deployments import CURSOR as REFUSED
 from assetflow.core.wire.deployments import NOTES, RefusedDeployment
 from assetflow.errors import InvalidSchedule, LedgerError
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
 from assetflow.evaluator.process.status import HeldUpWriter
 from assetflow.ledger import Holder, Ledger
-from assetflow.ledger.lease import Role
+from assetflow.ledger.lease import NOT_WATCHING, SILENT, STOPPED, Role
 from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.prefect_io.recordings import recording_to_artifact
 from assetflow.watchers import FileTrigger

@@ -12,9 +12,8 @@ import pytest
 
 from assetflow import Asset, AssetWatcher
 from assetflow.api.requests import Backend
-from assetflow.evaluator.liveness import NOT_WATCHING, SILENT, STOPPED
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease import Holder, Role
+from assetflow.ledger.lease import NOT_WATCHING, SILENT, STOPPED, Holder, Role
 from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.watchers import FileTrigger
 from assetflow.web import live as live_module

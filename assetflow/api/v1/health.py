@@ -18,10 +18,9 @@ from assetflow.api.problems import answers
 from assetflow.api.requests import EtagRoute, Json, TheBackend, TheReader
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.values.words import iso
-from assetflow.evaluator.liveness import downtime
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.evaluator.runs.launch import METRICS
-from assetflow.ledger.lease import Lease
+from assetflow.ledger.lease import Lease, downtime
 from assetflow.ledger.records import LedgerCounts, WatcherRecord
 
 router = APIRouter(tags=["health"], route_class=EtagRoute)

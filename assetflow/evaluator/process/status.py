@@ -20,9 +20,8 @@ from assetflow.errors import AssetflowError
 from assetflow.evaluator.health import Health, logger
 from assetflow.evaluator.incoming.catch_up import AHEAD, UPDATES, Sweeps
 from assetflow.evaluator.ledger_thread import LedgerThread
-from assetflow.evaluator.liveness import downtime, failing_words, is_silent, not_watching
 from assetflow.evaluator.process.binding import CURSOR as PRUNED
-from assetflow.ledger.lease import Evaluators
+from assetflow.ledger.lease import Evaluators, downtime, failing_words, is_silent, not_watching
 from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import NO_WATCHERS, WatchingStatus

@@ -15,8 +15,8 @@ from assetflow.core.values.timing import Deadline
 from assetflow.core.wire.deployments import CURSOR as CURSOR_OF_REFUSED
 from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.errors import InvalidSchedule
-from assetflow.evaluator.liveness import STOPPED
 from assetflow.ledger import Holder, Ledger
+from assetflow.ledger.lease import STOPPED
 from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.watchers import MessageQueueTrigger
