@@ -27,8 +27,7 @@ from rich.table import Table
 from rich.text import Text
 
 from assetflow.core.shapes import as_json
-from assetflow.core.values.states import Sign, sign_of
-from assetflow.core.values.words import ID_IN_TEXT, ago, at, iso, short, shown, some
+from assetflow.core.values.words import ID_IN_TEXT, Sign, ago, at, iso, short, shown, sign_of, some
 from assetflow.errors import InvalidCall
 
 if TYPE_CHECKING:

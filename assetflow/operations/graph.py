@@ -17,8 +17,7 @@ from assetflow.core.graph.lineage import Box, EdgeKind, Node, NodeKind, Way, aro
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.conditions import ConditionTree
 from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.states import Sign, sign_of
-from assetflow.core.values.words import IdStart, count
+from assetflow.core.values.words import IdStart, Sign, count, sign_of
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.graph import NodeFacts
 from assetflow.ledger.read.reader import Reader

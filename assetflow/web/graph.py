@@ -12,8 +12,7 @@ from markupsafe import Markup
 
 from assetflow.api.requests import Text, TheReader
 from assetflow.core.graph.lineage import Way
-from assetflow.core.values.states import Sign, sign_of
-from assetflow.core.values.words import count
+from assetflow.core.values.words import Sign, count, sign_of
 from assetflow.errors import UnknownAsset
 from assetflow.operations.graph import UNWELL, Graph, Placed, Wanted, graph_of
 from assetflow.operations.lookup import find_node, near_assets

@@ -12,8 +12,7 @@ from fastapi.responses import RedirectResponse
 
 from assetflow.api.requests import TheBackend
 from assetflow.core.explain import not_started_words
-from assetflow.core.values.states import colour_of, sign_of
-from assetflow.core.values.words import at, count
+from assetflow.core.values.words import at, colour_of, count, sign_of
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter

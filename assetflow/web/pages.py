@@ -32,8 +32,7 @@ from assetflow.core.explain import source_of
 from assetflow.core.explain.events import maker_of
 from assetflow.core.explain.status import short
 from assetflow.core.values.addresses import redact, without_passwords
-from assetflow.core.values.states import colour_of, sign_of
-from assetflow.core.values.words import ID_IN_TEXT, ago, at, count, iso, rounded_in_words, shown
+from assetflow.core.values.words import ID_IN_TEXT, ago, at, colour_of, count, iso, rounded_in_words, shown, sign_of
 from assetflow.errors import LedgerError
 from assetflow.ledger.read.events import Position
 from assetflow.ledger.read.reader import Reader

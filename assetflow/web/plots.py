@@ -9,8 +9,7 @@ from uuid import UUID
 
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.events import SCHEMA, AssetEvent, CheckedData, CheckResult
-from assetflow.core.values.states import colour_of, sign_of
-from assetflow.core.values.words import count
+from assetflow.core.values.words import colour_of, count, sign_of
 
 WIDTH, HEIGHT = 120, 28
 RUNS = 8

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from assetflow.api.requests import TheReader
 from assetflow.core.compare import CURSOR, ShownDiff
 from assetflow.core.shapes import from_json
-from assetflow.core.values.states import Sign
+from assetflow.core.values.words import Sign
 from assetflow.errors import AssetflowError
 from assetflow.operations.what_if import Preview
 from assetflow.web.forms import in_words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from assetflow.cli.output import mark
-from assetflow.core.values.states import STATES, colour_of
+from assetflow.core.values.words import STATES, colour_of
 from tests.docs.pieces import PAGES, ROOT
 
 GLOSSARY = ROOT / "docs" / "glossary.md"
