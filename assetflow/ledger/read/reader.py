@@ -18,7 +18,7 @@ from sqlalchemy import Connection, Engine, Select, exists, func, literal_column,
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.watchers import WebhookTrigger, stored_trigger
 from assetflow.core.watchers.intake import Note
-from assetflow.core.wire.conditions import node_from_json
+from assetflow.core.wire.declarations import node_from_json
 from assetflow.core.wire.deployments import CURSOR as REFUSED_DEPLOYMENTS
 from assetflow.core.wire.deployments import NOTES, RefusedDeployment
 from assetflow.errors import LedgerMissing

@@ -15,8 +15,7 @@ from sqlmodel import Field
 
 from assetflow.core.freshness.records import Chain, FlowRecord, Inputs, Moment
 from assetflow.core.values.freshness_policy import Current
-from assetflow.core.wire.conditions import policy_from_json, policy_to_json
-from assetflow.core.wire.declarations import reads_from_json, reads_to_json
+from assetflow.core.wire.declarations import policy_from_json, policy_to_json, reads_from_json, reads_to_json
 from assetflow.ledger.sql.bulk import JsonText, KeyText, Number, Stored, UtcTime, stored
 from assetflow.ledger.sql.tables import CAUSES, CLUSTERED, Base, partial_index, table_of
 

@@ -21,7 +21,7 @@ from assetflow.core.values.posted_events import kept_payload
 from assetflow.core.values.watchers import AssetWatcher, stored_trigger
 from assetflow.core.watchers.intake import CursorStep, RefusedChange, WatcherIntake
 from assetflow.core.wire import FlowDeclaration, declaration_from_text
-from assetflow.core.wire.conditions import node_to_json
+from assetflow.core.wire.declarations import node_to_json
 from assetflow.errors import UnknownWatcher
 from assetflow.ledger.sql.bulk import delete_rows, insert_rows, upsert_rows
 from assetflow.ledger.sql.tables import (
