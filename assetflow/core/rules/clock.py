@@ -15,10 +15,9 @@ from heapq import heapify, heappop, heappush
 
 from assetflow.core.rules import opening_hours, waits
 from assetflow.core.rules.evaluation import end_of
-from assetflow.core.rules.line import Line, Lines
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.names import place_in_ledger
-from assetflow.core.rules.waits import TimedQueue
+from assetflow.core.rules.waits import Line, Lines, TimedQueue
 from assetflow.core.values.consumers import Consumer, Decision, decision_id
 from assetflow.core.values.events import AssetEvent
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.rules import line
+from assetflow.core.rules import waits
 from assetflow.core.rules.evaluation import Reach
 from assetflow.core.rules.state.queues import Queues
 from assetflow.core.time.timetables import CronTriggerTimetable
@@ -524,7 +524,7 @@ class TestLongQueue:
     def judged(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         """How often queued events were put in order, and how often a gate was judged over one."""
         counts = [0, 0]
-        in_order, read = line.in_order, Reach.read
+        in_order, read = waits.in_order, Reach.read
 
         def counted_order(events: Sequence[AssetEvent]) -> list[AssetEvent]:
             counts[0] += len(events)
@@ -534,7 +534,7 @@ class TestLongQueue:
             counts[1] += 1
             return read(reach, event)
 
-        monkeypatch.setattr(line, "in_order", counted_order)
+        monkeypatch.setattr(waits, "in_order", counted_order)
         monkeypatch.setattr(Reach, "read", counted_read)
         return counts
 
