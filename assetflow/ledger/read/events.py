@@ -1,4 +1,4 @@
-"""Events, what was refused as one, and the feed of all that is new."""
+"""Events, what checks found in them, what was refused as one, and the feed of all that is new."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select
 
+from assetflow.core.values.announcements import FailedChecks
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.consumers import Receipt
-from assetflow.core.values.events import AssetEvent, Pin, Recording, SourceFlowRun
+from assetflow.core.values.events import AssetEvent, CheckedData, Pin, Recording, SourceFlowRun
 from assetflow.core.values.words import IdStart
 from assetflow.core.wire.events import origin_from_json
 from assetflow.ledger.read import Topic, newest_first
@@ -47,6 +48,7 @@ from assetflow.ledger.sql.tables import (
     DECISION,
     EVENT,
     EVENT_ALIAS,
+    FAILED_CHECKS,
     LEDGER,
     MISSED_DEADLINE,
     RECEIPT,
@@ -70,6 +72,12 @@ _ORDER: dict[str, Any] = {
 _SEARCHED = 5_000
 _SEARCHED_ROWS = 200
 _REFUSED = Rows(RefusedRecord, REFUSED)
+FAILED = Rows(FailedChecks, FAILED_CHECKS)
+_F, _E = FAILED_CHECKS.c, EVENT.c
+# For people: the asset has the name by which everybody calls it.
+_SHOWN = tuple(readable_name(_F.uri) if each is _F.name else each for each in FAILED.columns)
+_NEWEST_FAILED = select(*_SHOWN).order_by(_F.number.desc())
+_UPDATES = select(_E.occurred, _E.partition_key, _E.id, _E.flow_run_id, _E.checks).order_by(_E.sequence.desc())
 
 
 class EventReader(Topic):
@@ -420,3 +428,44 @@ def _decisions(connection: Connection, after: int, limit: int) -> list[tuple[Dec
     records = [decision_from_row(row) for row in connection.execute(query)]
     events = events_of(connection, [each.number for each in records])
     return [(each, events[each.number]) for each in records]
+
+
+class CheckReader(Topic):
+    """Reads what checks found."""
+
+    def history(self, uri: str, partition_key: str | None = None, *, limit: int = 30) -> list[CheckedData]:
+        """Return what the checks of an asset found in its last updates, and in data that was held back, newest first.
+
+        Parameters:
+            partition_key: only in this partition; `None` for all of them.
+            limit: so many updates are looked at.
+        """
+        updates = _UPDATES.where(_E.uri == uri).limit(limit)
+        held_back = _NEWEST_FAILED.where(_F.uri == uri, _F.held_back).limit(limit)
+        if partition_key is not None:
+            updates = updates.where(_E.partition_key == partition_key)
+            held_back = held_back.where(_F.partition_key == partition_key)
+        failed = map(FAILED.read, self._rows(held_back))
+        found = [
+            *(CheckedData(*row) for row in self._rows(updates) if row.checks),
+            *(CheckedData(each.at, each.partition_key, None, each.flow_run_id, each.checks) for each in failed),
+        ]
+        return sorted(found, key=lambda each: each.at, reverse=True)[:limit]
+
+    def not_made_good(self, since: datetime) -> list[FailedChecks]:
+        """Return what failed a check since a moment and no later update has made good: the newest of asset and key."""
+        newest: dict[tuple[str, str | None], FailedChecks] = {}
+        for each in self.failed(since):
+            newest.setdefault((each.uri, each.partition_key), each)
+        return [each for each in newest.values() if not self._is_made_good(each)]
+
+    def _is_made_good(self, failed: FailedChecks) -> bool:
+        updates = _UPDATES.where(_E.uri == failed.uri)
+        if failed.partition_key is not None:
+            updates = updates.where(_E.partition_key == failed.partition_key)
+        last = next(iter(self._rows(updates.limit(1))), None)
+        return last is not None and last.occurred > failed.at and all(each.passed for each in last.checks)
+
+    def failed(self, since: datetime, *, limit: int = 100) -> list[FailedChecks]:
+        """Return what failed a check since a moment, newest first."""
+        return list(map(FAILED.read, self._rows(_NEWEST_FAILED.where(_F.at >= since).limit(limit))))

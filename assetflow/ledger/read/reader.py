@@ -46,11 +46,10 @@ from assetflow.ledger.sql.tables import (
 if TYPE_CHECKING:
     from assetflow.ledger.read.assets import AssetReader
     from assetflow.ledger.read.backfills import BackfillReader
-    from assetflow.ledger.read.checks import CheckReader
     from assetflow.ledger.read.comparing import CompareReader
     from assetflow.ledger.read.consumers import ConsumerReader, DeadlineReader
     from assetflow.ledger.read.decisions import DecisionReader
-    from assetflow.ledger.read.events import EventReader, FeedReader, ReceiptReader
+    from assetflow.ledger.read.events import CheckReader, EventReader, FeedReader, ReceiptReader
     from assetflow.ledger.read.explanations import WhatIfReader
     from assetflow.ledger.read.freshness import FreshnessReader, PolicyReader
     from assetflow.ledger.read.graph import GraphReader, LineageReader
@@ -169,7 +168,7 @@ _TOPICS = {
     "queues": ("queues", "QueueReader"),
     "decisions": ("decisions", "DecisionReader"),
     "ended_runs": ("pruning", "EndedRunReader"),
-    "checks": ("checks", "CheckReader"),
+    "checks": ("events", "CheckReader"),
     "deadlines": ("consumers", "DeadlineReader"),
     "policies": ("freshness", "PolicyReader"),
     "backfills": ("backfills", "BackfillReader"),

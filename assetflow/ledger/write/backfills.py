@@ -19,7 +19,7 @@ from assetflow.core.values.consumers import Decision
 from assetflow.crash_points import reach
 from assetflow.errors import Conflict, UnknownBackfill
 from assetflow.ledger.read.backfills import Planned
-from assetflow.ledger.read.checks import FAILED
+from assetflow.ledger.read.events import FAILED
 from assetflow.ledger.read.graph import LineageReader
 from assetflow.ledger.read.pruning import ENDED_RUNS, not_made
 from assetflow.ledger.sql.bulk import Bulk, in_values, insert_rows

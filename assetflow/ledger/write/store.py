@@ -28,8 +28,8 @@ from assetflow.core.wire.events import event_to_json
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.fold.writing import Writing
 from assetflow.ledger.lease import Holder, confirm
-from assetflow.ledger.read.checks import FAILED
 from assetflow.ledger.read.decisions import known_decisions
+from assetflow.ledger.read.events import FAILED
 from assetflow.ledger.sql.bulk import in_values, insert_rows
 from assetflow.ledger.sql.engine import notify, writing
 from assetflow.ledger.sql.failures import explained
