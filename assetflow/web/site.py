@@ -24,7 +24,6 @@ from assetflow.errors import InvalidCall
 from assetflow.web import (
     activity,
     asset,
-    asset_forms,
     assets,
     backfills,
     consumer,
@@ -55,7 +54,6 @@ ROUTERS = tuple(
         overview,
         assets,
         asset,
-        asset_forms,
         graph,
         partitions,
         backfills,
