@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from assetflow.prefect_io.answers import AskAgain, Attempts, refuses, retry_after
+from assetflow.prefect_io.connection import AskAgain, Attempts, refuses, retry_after
 
 
 class Time:

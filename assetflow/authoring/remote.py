@@ -16,8 +16,7 @@ from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.posted_events import Versions
 from assetflow.core.wire.fields import Json
 from assetflow.errors import ApiNotAllowed, ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed
-from assetflow.prefect_io.answers import AskAgain, refuses, retry_after
-from assetflow.prefect_io.connection import user_of
+from assetflow.prefect_io.connection import AskAgain, refuses, retry_after, user_of
 from assetflow.settings import get_settings
 
 _ITEMS = 1000

@@ -19,7 +19,7 @@ from assetflow.core.values.consumers import Automation, Consumer, Decision
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.wire import RunContext, run_context_to_json
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnreachable, Unsendable
-from assetflow.prefect_io.answers import id_of, unconfirmed
+from assetflow.prefect_io.connection import id_of, unconfirmed
 from assetflow.prefect_io.names import (
     BECAUSE_LABEL,
     CONSUMER_LABEL,

@@ -21,7 +21,7 @@ from uuid import UUID
 from assetflow.core.values.consumers import Decision
 from assetflow.core.wire import events_to_text
 from assetflow.errors import PrefectRefused, PrefectUnreachable
-from assetflow.prefect_io.answers import id_of, objects_of, unconfirmed
+from assetflow.prefect_io.connection import id_of, objects_of, unconfirmed
 from assetflow.prefect_io.names import RUN_NOTE_ARTIFACT, TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT, artifact_key
 from assetflow.prefect_io.recordings import created
 from assetflow.prefect_io.rest import Json, PrefectApi, patiently

@@ -37,9 +37,9 @@ from assetflow.core.wire.events import (
 )
 from assetflow.core.wire.fields import Json
 from assetflow.errors import AssetflowError, InvalidEvent
-from assetflow.prefect_io.answers import id_of, objects_of
 from assetflow.prefect_io.asset_events import asset_of, assets_read, is_copy, learned_from, maker_of
 from assetflow.prefect_io.automation_text import code_span
+from assetflow.prefect_io.connection import id_of, objects_of
 from assetflow.prefect_io.names import (
     ALIAS_ROLE,
     ASSET_UPDATED,

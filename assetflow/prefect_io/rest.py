@@ -29,8 +29,16 @@ from assetflow.errors import (
     PrefectUnset,
     Unsendable,
 )
-from assetflow.prefect_io.answers import AskAgain, Attempts, id_of, no_answer, read_answer, unreadable
-from assetflow.prefect_io.connection import Connection, read_connection
+from assetflow.prefect_io.connection import (
+    AskAgain,
+    Attempts,
+    Connection,
+    id_of,
+    no_answer,
+    read_answer,
+    read_connection,
+    unreadable,
+)
 from assetflow.prefect_io.names import LEDGER_VARIABLE
 
 Json = Mapping[str, Any]

@@ -24,7 +24,7 @@ from assetflow.evaluator.incoming.catch_up import Sweeps
 from assetflow.evaluator.process.evaluator import Evaluator, Options, utc_now
 from assetflow.evaluator.process.service import evaluate
 from assetflow.ledger import Reader
-from assetflow.prefect_io.answers import AskAgain
+from assetflow.prefect_io.connection import AskAgain
 from assetflow.prefect_io.internals import needed_for
 from assetflow.prefect_io.open_runs import run_end
 

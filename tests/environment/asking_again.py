@@ -6,7 +6,7 @@ import time
 
 import httpx
 
-from assetflow.prefect_io.answers import AskAgain, retry_after
+from assetflow.prefect_io.connection import AskAgain, retry_after
 
 PATIENCE = AskAgain(seconds=60)
 BUSY = 503

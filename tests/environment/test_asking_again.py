@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from assetflow.prefect_io.answers import AskAgain
+from assetflow.prefect_io.connection import AskAgain
 from tests.environment.asking_again import AskingAgain
 
 QUICK = AskAgain(times=3, first_pause=0)

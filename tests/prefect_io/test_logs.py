@@ -15,7 +15,7 @@ import respx
 
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io import rest
-from assetflow.prefect_io.answers import AskAgain
+from assetflow.prefect_io.connection import AskAgain
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_settings import prefect_at

@@ -21,7 +21,7 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations import runs_by_hand
 from assetflow.prefect_io import rest
-from assetflow.prefect_io.answers import AskAgain
+from assetflow.prefect_io.connection import AskAgain
 from assetflow.web import consumers
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.ledger.making import deploy_maker

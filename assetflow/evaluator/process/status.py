@@ -25,7 +25,7 @@ from assetflow.ledger.lease import Evaluators, downtime, failing_words, is_silen
 from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import NO_WATCHERS, WatchingStatus
-from assetflow.prefect_io.answers import unreadable
+from assetflow.prefect_io.connection import unreadable
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
 from assetflow.prefect_io.open_runs import not_started, past_decisions
 from assetflow.prefect_io.recordings import created, ids_in_artifact, part_of_recording
