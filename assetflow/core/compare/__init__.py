@@ -5,15 +5,16 @@ from __future__ import annotations
 from assetflow.core.compare.changes import (
     CURSOR,
     Comparison,
+    DeployedFlow,
     Replayed,
     RunDiffers,
     ShownDiff,
     Stage,
+    compare,
     options_in_words,
     replay_in_words,
     stages_of,
 )
-from assetflow.core.compare.deploying import DeployedFlow, compare
 from assetflow.core.compare.replaying import Beginning, Change, Fold, History, replay
 
 __all__ = [
