@@ -9,8 +9,7 @@ from uuid import UUID
 from assetflow.core.freshness.graph import work_out
 from assetflow.core.freshness.reads import items_then
 from assetflow.core.freshness.records import Item, ItemUpdate, VersionRun
-from assetflow.core.freshness.state.state import FreshnessState
-from assetflow.core.freshness.state.updates import Updates
+from assetflow.core.freshness.state.state import FreshnessState, Updates
 from assetflow.core.partitions import LastMapper
 from assetflow.core.values.freshness_policy import CURRENT, DataTime, least
 
