@@ -12,7 +12,6 @@ import pytest
 
 from assetflow.core.simulate import simulate
 from assetflow.core.simulate.consumers import ConsumerSpec
-from assetflow.core.simulate.scenario import Step, read_scenario
 from assetflow.core.simulate.steps import (
     Action,
     AdvanceStep,
@@ -26,9 +25,11 @@ from assetflow.core.simulate.steps import (
     RedeployStep,
     RemoveStep,
     ResumeStep,
+    Step,
     TaskStep,
     TickStep,
     TriggerStep,
+    read_scenario,
 )
 from assetflow.errors import AssetflowError
 from tests.environment.postgres import chosen_database

@@ -14,7 +14,7 @@ from assetflow.core.rules import clock
 from assetflow.core.rules.state.state import Decisions, Receipts
 from assetflow.core.rules.waits import TimedQueue
 from assetflow.core.simulate import run
-from assetflow.core.simulate.scenario import Step
+from assetflow.core.simulate.steps import Step
 from assetflow.core.simulate.world import World
 from tests.properties import test_clock as laws
 

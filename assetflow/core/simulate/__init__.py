@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from assetflow.core.simulate.run import run_scenario, simulate
-from assetflow.core.simulate.scenario import Scenario, read_scenario, read_scenarios, scenario_of_flows
+from assetflow.core.simulate.steps import Scenario, read_scenario, read_scenarios, scenario_of_flows
 
 __all__ = ["Scenario", "read_scenario", "read_scenarios", "run_scenario", "scenario_of_flows", "simulate"]

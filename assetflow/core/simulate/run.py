@@ -26,7 +26,6 @@ from assetflow.core.simulate.answer import (
     target_to_answer,
 )
 from assetflow.core.simulate.reading import is_object, refuse, short
-from assetflow.core.simulate.scenario import Scenario, Step, read_scenario, scenario_of_flows
 from assetflow.core.simulate.steps import (
     AgainStep,
     BackfillStep,
@@ -37,11 +36,15 @@ from assetflow.core.simulate.steps import (
     PlanStep,
     RetryStep,
     RunStep,
+    Scenario,
     StartStep,
     StatusStep,
+    Step,
     StopStep,
     TickStep,
     TriggerStep,
+    read_scenario,
+    scenario_of_flows,
 )
 from assetflow.core.simulate.world import (
     World,
