@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from assetflow.core.values.uri import register_scheme
     from assetflow.core.values.watchers import AssetWatcher
     from assetflow.errors import AssetflowError
+    from assetflow.prefect_io.automations import deployment_triggers
     from assetflow.prefect_io.own_events import freshness_trigger
-    from assetflow.prefect_io.triggers import deployment_triggers
     from assetflow.retrying import retry
     from assetflow.spark.publish import publish
     from assetflow.spark.reading import read
@@ -122,7 +122,7 @@ _PLACES = {
     "assetflow.core.values.watchers": ("AssetWatcher",),
     "assetflow.errors": ("AssetflowError",),
     "assetflow.prefect_io.own_events": ("freshness_trigger",),
-    "assetflow.prefect_io.triggers": ("deployment_triggers",),
+    "assetflow.prefect_io.automations": ("deployment_triggers",),
     "assetflow.retrying": ("retry",),
     "assetflow.spark.publish": ("publish",),
     "assetflow.spark.reading": ("read",),

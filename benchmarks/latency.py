@@ -17,8 +17,8 @@ from uuid import uuid4
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Condition
+from assetflow.prefect_io.automations import condition_triggers
 from assetflow.prefect_io.names import ASSET_UPDATED
-from assetflow.prefect_io.triggers import condition_triggers
 from benchmarks.report import Figures, median, parser, quantile, tell
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation

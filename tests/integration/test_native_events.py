@@ -15,7 +15,7 @@ import pytest
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceTaskRun
 from assetflow.ledger.records import EventFilter
-from assetflow.prefect_io.triggers import deployment_triggers
+from assetflow.prefect_io.automations import deployment_triggers
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation
 

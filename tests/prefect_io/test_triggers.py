@@ -24,8 +24,8 @@ from assetflow.core.values.schedule_values import (
     ScheduleValue,
 )
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
+from assetflow.prefect_io.automations import MAX_DEPTH, condition_triggers, deployment_triggers, escaped
 from assetflow.prefect_io.names import ASSET_UPDATED
-from assetflow.prefect_io.triggers import MAX_DEPTH, condition_triggers, deployment_triggers, escaped
 from tests.golden import agrees
 
 A, B, C, D = (Asset(f"s3://lake/raw/{letter}") for letter in "abcd")
