@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from assetflow.core.lint.checking import implies, may_meet, useless_branches
+from assetflow.core.lint import implies, may_meet, useless_branches
 from assetflow.core.partitions import (
     AllowedKeyMapper,
     FixedKeyMapper,
