@@ -1,33 +1,40 @@
-"""The page of a consumer: why it runs or does not, its queue and decisions, and the forms of an operator."""
+"""The list of consumers, and the page of each: why it runs or does not, its queue, and the forms of an operator."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated, TypedDict
+from typing import Annotated, Literal, TypedDict
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, TheBackend, TheReader
+from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, Text, TheBackend, TheReader
+from assetflow.core.explain import next_time
 from assetflow.core.graph.lineage import loops_through
 from assetflow.core.values.addresses import redacted
 from assetflow.core.values.conditions import AssetAll
 from assetflow.core.values.consumers import Consumer
 from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable, UnknownConsumer, UnknownEvent
+from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import ConsumerRecord
+from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord
 from assetflow.operations import decisions, runs_by_hand
-from assetflow.operations.lookup import Selection, consumer_at, switch
+from assetflow.operations.lookup import Selection, consumer_at, list_in_order, switch
 from assetflow.operations.runs_by_hand import RunWanted, start_run
-from assetflow.operations.what_if import Preview, if_resumed, if_run
+from assetflow.operations.what_if import Preview, if_all_resumed, if_resumed, if_run
 from assetflow.web.forms import SOMEBODY, Form, TheForm, in_words
-from assetflow.web.pages import Pages, ThePages, url, wants_fragment
+from assetflow.web.pages import PagePlaces, Pages, ThePages, url, wants_fragment
+from assetflow.web.plots import RUNS, run_bars
 from assetflow.web.prefect_runs import look_again, states_address
 from assetflow.web.previews import MOST, show_preview
+
+router = APIRouter()
 
 QUEUED = 50
 DECISIONS = 15
@@ -35,6 +42,173 @@ PARTITIONS = 20
 MISSED = 5
 # So many names are compared that have a text in them.
 MAKERS = 20
+ROWS = 50
+Show = Literal["", "active", "inactive", "paused", "held", "waiting", "failed"]
+_FILTERS: dict[Show, ConsumerFilter] = {
+    "": ConsumerFilter(),
+    "active": ConsumerFilter(active=True),
+    "inactive": ConsumerFilter(active=False),
+    "paused": ConsumerFilter(paused=True),
+    "held": ConsumerFilter(held=True),
+    "waiting": ConsumerFilter(waiting=True),
+    "failed": ConsumerFilter(failed=True),
+}
+
+
+@dataclass(frozen=True)
+class ListedConsumer:
+    """A consumer in the list, with its next time-based run."""
+
+    of: ConsumerOverview
+    next_time: datetime | None
+
+
+@dataclass(frozen=True)
+class ConsumerFilters:
+    """Which consumers the list shows.
+
+    Attributes:
+        offset: how many come before the page.
+        switched: how many consumers an operator has just asked Prefect to pause or resume.
+    """
+
+    search: Text = ""
+    show: Show = ""
+    sort: ConsumerOrder = "name"
+    offset: Annotated[int, Query(ge=0, le=LARGEST)] = 0
+    switched: Annotated[int, Query(ge=0, le=LARGEST)] = 0
+
+    def address(self, offset: int = 0, path: str = "/consumers", **more: object) -> str:
+        sort = "" if self.sort == "name" else self.sort
+        return url(path, search=self.search, show=self.show, sort=sort, offset=offset or None, **more)
+
+    def sorted_by(self, order: ConsumerOrder) -> str:
+        """Return the address of the same list in another order."""
+        return replace(self, sort=order).address()
+
+
+TheList = Annotated[ConsumerFilters, Depends()]
+Names = Annotated[list[str] | None, Query(max_length=ROWS)]
+
+
+@router.get("/consumers")
+def list_consumers(
+    request: Request, pages: ThePages, backend: TheBackend, asked: TheList, names: Names = None
+) -> Response:
+    """Show a page of consumers; those with these names are selected."""
+    return _listed(request, pages, backend, asked, selected=names or ())
+
+
+@router.get("/consumers/switch")
+def ask_to_switch(
+    request: Request,
+    pages: ThePages,
+    backend: TheBackend,
+    asked: TheList,
+    names: Names = None,
+    paused: Literal["yes", "no"] = "yes",
+) -> Response:
+    """Show the list with the form that pauses or resumes the consumers that are selected, or all of the page."""
+    return _listed(request, pages, backend, asked, ask=paused, selected=names or ())
+
+
+@router.get("/consumers/switch/preview")
+def preview_switch(
+    request: Request, pages: ThePages, backend: TheBackend, names: Annotated[str, Query(max_length=20_000)] = ""
+) -> Response:
+    """Show what a resume of several consumers would lead to, for the dialog that asks for it."""
+    reader = backend.ledger.reader
+
+    def preview() -> Preview:
+        records = [consumer_at(reader, *name.strip().partition("/")[::2]) for name in names.split("\n")[:ROWS] if name]
+        return if_all_resumed(reader, records, backend.now())
+
+    return show_preview(request, pages, preview, "If you resume them now", "Nothing is queued: no run would start.")
+
+
+@router.post("/consumers/switch")
+async def switch_consumers(
+    request: Request, pages: ThePages, backend: TheBackend, asked: TheList, form: TheForm
+) -> Response:
+    """Pause or resume consumers, as the switches of their automations in Prefect do."""
+    paused, refused = form.text("paused") == "yes", dict[str, str]()
+    names = form.text("names").split("\n")
+    for name in names:
+        try:
+            record = await run_in_threadpool(consumer_at, backend.ledger.reader, *name.partition("/")[::2])
+            await switch(backend.prefect, record, paused=paused)
+        except PrefectUnreachable as error:
+            # The others would wait as long, for the same answer.
+            refused[name] = in_words(error)
+            break
+        except AssetflowError as error:
+            refused[name] = in_words(error)
+    if refused:
+        return await run_in_threadpool(_listed, request, pages, backend, asked, refused=refused)
+    return RedirectResponse(asked.address(asked.offset, switched=len(names)), 303)
+
+
+def _listed(
+    request: Request,
+    pages: Pages,
+    backend: Backend,
+    asked: ConsumerFilters,
+    *,
+    ask: str = "",
+    selected: Collection[str] = (),
+    refused: Mapping[str, str] | None = None,
+) -> Response:
+    """Show a page of consumers.
+
+    Parameters:
+        ask: "yes" or "no" for the form that pauses, or resumes, those that are not yet.
+        selected: the names of the consumers that are ticked; none for all.
+        refused: consumers that could not be switched, with the reasons.
+    """
+    reader, now = backend.ledger.reader, backend.now()
+    wanted = replace(_FILTERS[asked.show], search=asked.search.strip())
+    listed, total = list_in_order(reader, wanted, asked.sort, now, limit=ROWS, offset=asked.offset)
+    deployments = [each.record.consumer.deployment_id for each in listed]
+    rows = [ListedConsumer(each, next_time(each.record.consumer, now)) for each in listed]
+    return pages.show(
+        request,
+        "consumers.html",
+        fragment="list",
+        status=409 if refused else 200,
+        found=rows,
+        bars={of: run_bars(runs) for of, runs in reader.ended_runs.last_of(deployments, RUNS).items()},
+        has_state=any(each.paused for each in listed),
+        has_times=any(each.next_time for each in rows),
+        to_pause=[each.name for each in listed if not each.record.consumer.paused],
+        to_resume=[each.name for each in listed if each.record.consumer.paused],
+        ask=ask,
+        selected=selected,
+        kept={name: value for name, value in asdict(asked).items() if value and name != "switched"},
+        form=Form(),
+        refused=refused or {},
+        switched=asked.switched,
+        switch_address=asked.address(asked.offset, "/consumers/switch"),
+        again="every 2s" if asked.switched else look_again(each.last for each in listed),
+        states=states_address(each.last for each in listed),
+        search=asked.search,
+        show=asked.show,
+        sort=asked.sort,
+        by=asked.sorted_by,
+        here=asked.address(asked.offset, switched=asked.switched or None),
+        below=asked.address(asked.offset),
+        places=PagePlaces.of(asked.address, asked.offset, ROWS, total),
+    )
+
+
+@router.get("/consumers/{flow}/{deployment}/condition")
+def show_condition(
+    request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment
+) -> Response:
+    """Show the condition of a consumer in the list, as a tree with the facts beside each asset."""
+    reader = backend.ledger.reader
+    record = consumer_at(reader, flow, deployment)
+    told = consumer_explanation(reader, record, backend.now(), partitions=1, events=READ_FIRST)
+    return pages.show(request, "condition.html", fragment="tree", told=told)
 
 
 def explained(backend: Backend, record: ConsumerRecord, key: str) -> dict[str, object]:
@@ -119,8 +293,6 @@ def _consumer(reader: TheReader, flow: Flow, deployment: Deployment) -> Consumer
 
 
 TheConsumer = Annotated[ConsumerRecord, Depends(_consumer)]
-
-router = APIRouter()
 
 Key = Annotated[str, Query(max_length=250)]
 Place = Annotated[int | None, Query(ge=0, le=LARGEST)]

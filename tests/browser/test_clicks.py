@@ -17,7 +17,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.web import consumer, consumers, create_site
+from assetflow.web import consumer, create_site
 from assetflow.web.prefect_runs import LateRun, LateRuns
 from tests.api.serving import serving
 from tests.browser.clicks import Clicks
@@ -155,7 +155,7 @@ def test_ten_consumers_with_nothing_in_common_are_paused_in_twelve_clicks(
     words = ("abacus", "acorn", "agate", "alder", "amber", "apple", "arrow", "ash", "aspen", "atlas")
     for word in words:
         deploy(shown.ledger, f"{word}/shop", Asset("s3://lake/never", name="never"))
-    monkeypatch.setattr(consumers, "switch", switch_of(shown))
+    monkeypatch.setattr(consumer, "switch", switch_of(shown))
     clicks = Clicks(shown.drawn("/consumers"))
     for word in words:
         clicks.on(f"Select {word}/shop", "checkbox")

@@ -22,7 +22,7 @@ from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations import runs_by_hand
 from assetflow.prefect_io import rest
 from assetflow.prefect_io.connection import AskAgain
-from assetflow.web import consumers
+from assetflow.web import consumer as pages_of_consumers
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.ledger.making import deploy_maker
 from tests.ledger.read.test_ended_runs import ended
@@ -414,7 +414,7 @@ def test_all_consumers_of_a_page_are_paused_and_resumed_at_once(
             raise PrefectUnreachable("away", fix="Start it")
         switched.append((record.consumer.name, paused))
 
-    monkeypatch.setattr(consumers, "switch", switch)
+    monkeypatch.setattr(pages_of_consumers, "switch", switch)
     site = make_site()
     asked = "/consumers/switch?search=report&sort=name&paused=yes"
     assert site.page("/consumers?search=report").form("/consumers/switch") == {"search": "report", "sort": "name"}
