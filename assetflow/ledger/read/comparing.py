@@ -27,7 +27,7 @@ from assetflow.core.wire.declarations import declaration_from_text
 from assetflow.core.wire.deployments import Deployed
 from assetflow.ledger.read.consumers import ConsumerReader
 from assetflow.ledger.read.partitions import States
-from assetflow.ledger.read.past import PastReader
+from assetflow.ledger.read.queues import PastReader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.rows import EVENT_COLUMNS, event_from_row

@@ -54,9 +54,8 @@ if TYPE_CHECKING:
     from assetflow.ledger.read.freshness import FreshnessReader, PolicyReader
     from assetflow.ledger.read.graph import GraphReader, LineageReader
     from assetflow.ledger.read.partitions import PartitionReader, PartitionStateReader, States
-    from assetflow.ledger.read.past import PastReader
     from assetflow.ledger.read.pruning import EndedRunReader, PruningReader
-    from assetflow.ledger.read.queues import QueueReader, WaitingReader
+    from assetflow.ledger.read.queues import PastReader, QueueReader, WaitingReader
     from assetflow.ledger.read.tracing import TraceReader
 
 
@@ -181,7 +180,7 @@ _TOPICS = {
     "what_if": ("explanations", "WhatIfReader"),
     "partition_states": ("partitions", "PartitionStateReader"),
     "waiting": ("queues", "WaitingReader"),
-    "past": ("past", "PastReader"),
+    "past": ("queues", "PastReader"),
     "comparing": ("comparing", "CompareReader"),
     "tracing": ("tracing", "TraceReader"),
 }
