@@ -26,8 +26,7 @@ from pydantic_core import PydanticCustomError
 from assetflow.core.json_data import fit_text, is_plain_text
 from assetflow.core.shapes import as_json, as_text, shape
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Origin
-from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.events import AssetEvent, Origin, event_by_hand
 from assetflow.errors import AssetflowWarning, InvalidCall
 from assetflow.evaluator.process.status import held_up
 from assetflow.ledger.lease import Evaluators, downtime

@@ -28,8 +28,7 @@ from assetflow.core.shapes import from_json
 from assetflow.core.time.timetables import Timetable
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
 from assetflow.core.values.conditions import AssetLike
-from assetflow.core.values.events import AssetEvent, Recording
-from assetflow.core.values.posted_events import Versions, event_by_hand, observation, read_versions
+from assetflow.core.values.events import AssetEvent, Recording, Versions, event_by_hand, observation, read_versions
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.errors import (
     ApiNotAllowed,

@@ -12,8 +12,7 @@ import httpx
 
 from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.posted_events import Versions
+from assetflow.core.values.events import AssetEvent, Versions
 from assetflow.core.wire.fields import Json
 from assetflow.errors import ApiNotAllowed, ApiRefused, ApiUnreachable, InvalidEvent, RecordingFailed
 from assetflow.prefect_io.connection import AskAgain, refuses, retry_after, user_of

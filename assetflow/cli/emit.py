@@ -17,8 +17,7 @@ from assetflow.cli.values import AsJson, Id, this_user
 from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
 from assetflow.core.values.assets import check_data_version
 from assetflow.core.values.consumers import Decision, DecisionMade
-from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.posted_events import event_by_hand, key_by_hand, observation
+from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand, key_by_hand, observation
 from assetflow.core.values.words import shown
 from assetflow.errors import InvalidEvent, PrefectRefused, PrefectUnreachable, PrefectUnset, RecordingFailed, places
 from assetflow.operations.recording import RecordedUpdates, asset_at_hand, record_at_hand

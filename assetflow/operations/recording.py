@@ -13,8 +13,7 @@ from assetflow.core.shapes import shape
 from assetflow.core.values.addresses import PrefectBlock, with_variables
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision, DecisionMade
-from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.posted_events import Versions, event_by_hand, observation
+from assetflow.core.values.events import AssetEvent, Origin, Recording, Versions, event_by_hand, observation
 from assetflow.core.values.watchers import WebhookTrigger
 from assetflow.core.watchers.intake import Message, Watched, intake_of
 from assetflow.errors import AssetflowError, UnknownAsset, UnknownWatcher, WatchingFailed

@@ -18,7 +18,7 @@ from uuid import UUID, uuid4
 from assetflow.core.json_data import check_json
 from assetflow.core.shapes import called, shape
 from assetflow.core.values.consumers import Consumer, DecisionMade
-from assetflow.core.values.posted_events import key_by_hand
+from assetflow.core.values.events import key_by_hand
 from assetflow.core.values.words import iso, joined
 from assetflow.core.wire.run_context import RunContext, run_context_to_json
 from assetflow.errors import Conflict, InvalidCall, UnknownAsset

@@ -13,8 +13,7 @@ from assetflow.core.explain.what_if import WhatIf
 from assetflow.core.graph.lineage import Node, flows_after
 from assetflow.core.shapes import shape
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
 from assetflow.core.values.words import count
 
 if TYPE_CHECKING:

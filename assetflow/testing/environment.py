@@ -19,9 +19,8 @@ from prefect.exceptions import ObjectNotFound
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.status import Status
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
 from assetflow.core.values.freshness_policy import State
-from assetflow.core.values.posted_events import event_by_hand
 from assetflow.errors import InvalidCall, TimedOut, UnknownAsset, UnknownConsumer
 from assetflow.evaluator.process.evaluator import Evaluator, utc_now
 from assetflow.ledger import Ledger, Reader

@@ -12,8 +12,7 @@ from uuid import uuid4
 from fsspec.utils import glob_translate  # pyright: ignore[reportMissingTypeStubs, reportUnknownVariableType]
 
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Origin
-from assetflow.core.values.posted_events import observation, read_versions
+from assetflow.core.values.events import AssetEvent, Origin, observation, read_versions
 from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger
 from assetflow.core.values.watchers import WebhookTrigger
 from assetflow.core.watchers import files, intake

@@ -9,7 +9,7 @@ import pytest
 import respx
 
 from assetflow import Asset, AssetAlias, emit, observe
-from assetflow.core.values.posted_events import read_versions
+from assetflow.core.values.events import read_versions
 from assetflow.errors import InvalidCall, InvalidEvent, InvalidFlow, InvalidSchedule
 from assetflow.timetables import CronTriggerTimetable, DeltaTriggerTimetable
 

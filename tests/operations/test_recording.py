@@ -13,8 +13,7 @@ import respx
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 import assetflow
-from assetflow.core.values.events import EXTRA_BYTES, Origin, Recording
-from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.events import EXTRA_BYTES, Origin, Recording, event_by_hand
 from assetflow.errors import AssetflowError
 from assetflow.ledger import Ledger
 from assetflow.operations.installation import Installation

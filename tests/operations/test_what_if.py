@@ -9,8 +9,7 @@ import pytest
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AssetAll, AtLeast, Times
-from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
 from assetflow.core.values.timing import Intake
 from assetflow.ledger import Ledger
 from assetflow.operations.what_if import if_backfilled, if_resumed, if_run, if_updated

@@ -8,8 +8,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import Origin
-from assetflow.core.values.posted_events import observation
+from assetflow.core.values.events import Origin, observation
 from assetflow.prefect_io.recordings import keep_observation, recording_from_artifact
 
 RAW, OTHER = Asset("s3://lake/raw"), Asset("s3://lake/other")

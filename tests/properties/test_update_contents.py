@@ -17,9 +17,8 @@ from assetflow.api.requests import make_event
 from assetflow.cli.emit import read_extra
 from assetflow.core.json_data import LARGEST_INTEGER, check_json, fit_json
 from assetflow.core.values.assets import Asset, AssetAlias
-from assetflow.core.values.events import AssetEvent, Origin, Recording
+from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
 from assetflow.core.values.outcome import TaskOutcome
-from assetflow.core.values.posted_events import event_by_hand
 from assetflow.core.wire import RunContext, run_context_from_json, run_context_to_json
 from assetflow.core.wire.events import event_to_json
 from assetflow.errors import InvalidEvent, RecordingFailed

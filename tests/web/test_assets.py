@@ -16,9 +16,8 @@ import pytest
 from assetflow import AssetWatcher
 from assetflow.core.partitions import DayWindow, IdentityMapper, RollupMapper, StartOfDayMapper
 from assetflow.core.values.assets import Asset, AssetAlias
-from assetflow.core.values.events import CheckResult, Origin, Recording, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.events import CheckResult, Origin, Recording, SourceFlowRun, SourceTaskRun, event_by_hand
 from assetflow.core.values.freshness_policy import FreshnessPolicy
-from assetflow.core.values.posted_events import event_by_hand
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.watchers.intake import WatcherIntake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text

@@ -32,8 +32,7 @@ from assetflow.core.graph.lineage import DATA, SCHEDULING, EdgeKind
 from assetflow.core.json_data import fit_text
 from assetflow.core.partitions.ranges import read_periods
 from assetflow.core.values.assets import check_data_version
-from assetflow.core.values.events import CheckHistory, Origin
-from assetflow.core.values.posted_events import key_by_hand
+from assetflow.core.values.events import CheckHistory, Origin, key_by_hand
 from assetflow.errors import InvalidCall, UnknownAsset, places
 from assetflow.ledger.read.assets import AssetFilter, ShownAsset
 from assetflow.ledger.read.backfills import BackfillPreview, BackfillProgress, BackfillTargetRecord, ShownBackfill

@@ -10,8 +10,7 @@ from typing import cast
 from uuid import UUID, uuid5
 
 from assetflow.core.json_data import fit_text
-from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
 from assetflow.core.values.triggers import FileTrigger
 from assetflow.core.values.words import shown
 from assetflow.core.watchers.intake import CursorStep, RefusedChange, Watched, WatcherIntake

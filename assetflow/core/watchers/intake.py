@@ -16,8 +16,7 @@ from uuid import UUID, uuid5
 
 from assetflow.core.json_data import fit_text
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.values.posted_events import event_by_hand
+from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
 from assetflow.core.values.triggers import NOT_THERE, Trigger, last_name, value_at
 from assetflow.core.values.watchers import MessageTrigger, Signs
 from assetflow.core.values.words import shown

@@ -22,8 +22,7 @@ from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.state import prefetch
 from assetflow.core.values.announcements import FailedChecks
 from assetflow.core.values.consumers import Decision
-from assetflow.core.values.events import AssetEvent, Recording, canonical_json
-from assetflow.core.values.posted_events import kept_payload
+from assetflow.core.values.events import AssetEvent, Recording, canonical_json, kept_payload
 from assetflow.core.wire.events import event_to_json
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.fold.writing import Writing

@@ -17,7 +17,7 @@ from assetflow.core.rules.state.state import prefetch
 from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.assets import Asset, Outlet
 from assetflow.core.values.consumers import Decision
-from assetflow.core.values.posted_events import kept_payload
+from assetflow.core.values.events import kept_payload
 from assetflow.core.values.watchers import AssetWatcher, stored_trigger
 from assetflow.core.watchers.intake import CursorStep, RefusedChange, WatcherIntake
 from assetflow.core.wire import FlowDeclaration, declaration_from_text

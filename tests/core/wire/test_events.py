@@ -9,8 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.values.events import Pin
-from assetflow.core.values.posted_events import MOST_CHARACTERS, kept_payload
+from assetflow.core.values.events import MOST_CHARACTERS, Pin, kept_payload
 from assetflow.core.wire.events import (
     event_from_json,
     event_to_json,

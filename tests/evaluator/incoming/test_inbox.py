@@ -13,8 +13,7 @@ import pytest
 
 from assetflow.core.values.announcements import Materialized
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Recording
-from assetflow.core.values.posted_events import kept_payload
+from assetflow.core.values.events import AssetEvent, Recording, kept_payload
 from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
 from assetflow.evaluator import health
 from assetflow.evaluator.health import Health
