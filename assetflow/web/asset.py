@@ -25,8 +25,7 @@ from assetflow.operations.needs import too_old_soon
 from assetflow.operations.recording import update_asset
 from assetflow.operations.runs_by_hand import Parameter, RunWanted, maker_of, parameters_of, read_typed, start_run
 from assetflow.operations.what_if import Preview, if_run, if_updated
-from assetflow.web.forms import SOMEBODY, Form, TheForm, in_words
-from assetflow.web.pages import Pages, ThePages, address, url, wants_fragment
+from assetflow.web.pages import SOMEBODY, Form, Pages, TheForm, ThePages, address, in_words, url, wants_fragment
 from assetflow.web.plots import check_plots, metrics_words, plots_of, schema_changes
 from assetflow.web.previews import show_preview
 

@@ -23,8 +23,7 @@ from assetflow.operations import backfill
 from assetflow.operations.backfill import CONCURRENCY, BackfillWanted, asset_to_backfill, find_backfill, plan
 from assetflow.operations.lookup import find_uri, near_assets
 from assetflow.operations.what_if import if_backfilled
-from assetflow.web.forms import SOMEBODY, Form, TheForm, in_words
-from assetflow.web.pages import Pages, ThePages, url
+from assetflow.web.pages import SOMEBODY, Form, Pages, TheForm, ThePages, in_words, url
 from assetflow.web.previews import show_preview
 
 router = APIRouter()

@@ -17,8 +17,7 @@ from starlette.requests import cookie_parser
 
 from assetflow.api.security import ALL, NONE, Access, Keys, Right, address_of
 from assetflow.ledger import Ledger
-from assetflow.web.forms import StaleForm, TheForm, in_words
-from assetflow.web.pages import Pages, ThePages
+from assetflow.web.pages import Pages, StaleForm, TheForm, ThePages, in_words
 
 router = APIRouter()
 

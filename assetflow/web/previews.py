@@ -12,8 +12,7 @@ from assetflow.core.shapes import from_json
 from assetflow.core.values.words import Sign
 from assetflow.errors import AssetflowError
 from assetflow.operations.what_if import Preview
-from assetflow.web.forms import in_words
-from assetflow.web.pages import Pages, ThePages
+from assetflow.web.pages import Pages, ThePages, in_words
 
 MOST = 6
 
