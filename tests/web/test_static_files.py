@@ -8,7 +8,7 @@ from typing import get_args
 
 import pytest
 
-from assetflow.core.values.states import Sign, sign_of
+from assetflow.core.values.words import Sign, sign_of
 from assetflow.ledger import Ledger
 from assetflow.web.pages import FOLDER
 from tests.cli.shop import ORDERS, deploy, update

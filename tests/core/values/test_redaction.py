@@ -9,8 +9,7 @@ import pytest
 
 from assetflow.core.values.addresses import REDACTED, looks_secret, redact, redacted, without_passwords
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
-from assetflow.core.values.events import event_by_hand
+from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun, event_by_hand
 from assetflow.core.values.words import shown
 from assetflow.errors import TooLarge
 from tests.core.world import NOW, A

@@ -19,7 +19,7 @@ from assetflow.evaluator.health import Health
 from assetflow.evaluator.process.evaluator import Evaluator, Options, open_evaluator
 from assetflow.evaluator.process.service import ready_marker
 from assetflow.prefect_io import rest
-from assetflow.prefect_io.answers import AskAgain
+from assetflow.prefect_io.connection import AskAgain
 from tests.environment.prefect_settings import prefect_at
 from tests.environment.waiting import until_async
 
