@@ -199,12 +199,61 @@ def _deployment(origin: Origin) -> str:
     return "" if run is None else "/".join(name for name in (run.flow_name, run.deployment_name) if name)
 
 
+# The outcome of an event for a consumer, and the same in short, for a table that has columns for consumer, key and run.
+_WORDS: Mapping[ReceiptStatus, tuple[str, str]] = {
+    "queued": ("waits in the queue of {consumer}{key}", "waits in the queue"),
+    "dropped": (
+        "dropped: {consumer} was paused, and takes nothing meanwhile (while_paused='drop')",
+        "dropped while the consumer was paused (while_paused='drop')",
+    ),
+    "removed": ("removed from the queue of {consumer}{key} by {by}{why}", "removed from the queue by {by}{why}"),
+    "not_for_consumer": (
+        "not for {consumer}, which takes {taken} a partition key",
+        "the consumer takes {taken} a partition key",
+    ),
+    "not_mapped": (
+        "not queued for {consumer}, whose mapper could not use the key: {error}",
+        "the mapper could not use the key: {error}",
+    ),
+    "superseded": (
+        "taken from the queue of {consumer}{key} when its schedule changed or its deployment went",
+        "taken from the queue when the schedule changed or the deployment went",
+    ),
+    "no_consumer": ("no consumer wanted it", "no consumer wanted it"),
+    "expired": (
+        "expired for {consumer}{key}{when}: nothing that its condition needs came in time",
+        "expired{when}: nothing that the condition needs came in time",
+    ),
+    "skipped": (
+        "skipped for {consumer}{key}{when}: its deadline passed (on_deadline='skip')",
+        "skipped{when}: the deadline passed (on_deadline='skip')",
+    ),
+    "compared": (
+        "checked by {consumer}: it runs when its outputs are out of date",
+        "checked: it runs when its outputs are out of date",
+    ),
+}
+
+
 def _explain(
     event: AssetEvent, receipt: Receipt, consumers: Mapping[int, str], decision: DecisionFacts | None
 ) -> ReceiptExplanation:
     number = receipt.consumer
     consumer = "" if number is None else consumers.get(number, f"consumer {number}")
-    words = _words(event, receipt, consumer, decision)
+    key = "" if receipt.target_key is None else f" for the partition {receipt.target_key}"
+    if receipt.status == "consumed":
+        words, short = _consumed(receipt, consumer, key, decision), _consumed_by(decision)
+    else:
+        told = {
+            "consumer": consumer,
+            "key": key,
+            "by": receipt.by or "someone",
+            "why": f": {receipt.why}" if receipt.why else "",
+            "error": receipt.error,
+            "taken": "only updates with" if event.partition_key is None else "no updates with",
+            "when": "" if receipt.at is None else f" at {at(receipt.at)}",
+        }
+        words, short = (text.format_map(told) for text in _WORDS[receipt.status])
     return ReceiptExplanation(
         consumer=consumer,
         target_key=receipt.target_key,
@@ -216,74 +265,15 @@ def _explain(
         why=receipt.why,
         error=receipt.error,
         receipt=receipt,
-        short=_short(event, receipt, decision),
+        short=short,
         decision=decision,
     )
 
 
-def _words(event: AssetEvent, receipt: Receipt, consumer: str, decision: DecisionFacts | None) -> str:
-    key = "" if receipt.target_key is None else f" for the partition {receipt.target_key}"
-    match receipt.status:
-        case "queued":
-            return f"waits in the queue of {consumer}{key}"
-        case "consumed":
-            return _consumed(receipt, consumer, key, decision)
-        case "dropped":
-            return f"dropped: {consumer} was paused, and takes nothing meanwhile (while_paused='drop')"
-        case "removed":
-            return f"removed from the queue of {consumer}{key} by {receipt.by or 'someone'}" + (
-                f": {receipt.why}" if receipt.why else ""
-            )
-        case "not_for_consumer":
-            return f"not for {consumer}, which takes {_taken(event)} a partition key"
-        case "not_mapped":
-            return f"not queued for {consumer}, whose mapper could not use the key: {receipt.error}"
-        case "superseded":
-            return f"taken from the queue of {consumer}{key} when its schedule changed or its deployment went"
-        case "no_consumer":
-            return "no consumer wanted it"
-        case "expired":
-            return f"expired for {consumer}{key}{_when(receipt)}: nothing that its condition needs came in time"
-        case "skipped":
-            return f"skipped for {consumer}{key}{_when(receipt)}: its deadline passed (on_deadline='skip')"
-        case "compared":
-            return f"checked by {consumer}: it runs when its outputs are out of date"
-
-
-def _when(receipt: Receipt) -> str:
-    return "" if receipt.at is None else f" at {at(receipt.at)}"
-
-
-def _short(event: AssetEvent, receipt: Receipt, decision: DecisionFacts | None) -> str:
-    match receipt.status:
-        case "queued":
-            return "waits in the queue"
-        case "consumed" if decision is not None and decision.run.undeliverable:
-            return f"consumed by a decision that could not be delivered: {decision.run.error}"
-        case "consumed":
-            return "consumed by" if decision is not None and decision.run.flow_run_id else "consumed, run not started"
-        case "dropped":
-            return "dropped while the consumer was paused (while_paused='drop')"
-        case "removed":
-            return f"removed from the queue by {receipt.by or 'someone'}" + (f": {receipt.why}" if receipt.why else "")
-        case "not_for_consumer":
-            return f"the consumer takes {_taken(event)} a partition key"
-        case "not_mapped":
-            return f"the mapper could not use the key: {receipt.error}"
-        case "superseded":
-            return "taken from the queue when the schedule changed or the deployment went"
-        case "no_consumer":
-            return "no consumer wanted it"
-        case "expired":
-            return f"expired{_when(receipt)}: nothing that the condition needs came in time"
-        case "skipped":
-            return f"skipped{_when(receipt)}: the deadline passed (on_deadline='skip')"
-        case "compared":
-            return "checked: it runs when its outputs are out of date"
-
-
-def _taken(event: AssetEvent) -> str:
-    return "only updates with" if event.partition_key is None else "no updates with"
+def _consumed_by(decision: DecisionFacts | None) -> str:
+    if decision is not None and decision.run.undeliverable:
+        return f"consumed by a decision that could not be delivered: {decision.run.error}"
+    return "consumed by" if decision is not None and decision.run.flow_run_id else "consumed, run not started"
 
 
 def _consumed(receipt: Receipt, consumer: str, key: str, decision: DecisionFacts | None) -> str:
