@@ -237,12 +237,11 @@ def show_asset(asset: str, /, *, wide: Wide = False, json: AsJson = False) -> No
         status = reader.freshness.status(uri, None, now)
         failed = reader.ended_runs.failed_makers([uri])
         empty = empty_message(reader, "It was never updated.")
-    if json:
-        events = [shown_event(event) for event in latest]
-        print_json(as_json(found.shown(users)) | {"status": status, "failed_makers": failed, "latest_events": events})
-        return
     troubles = [text(each.as_maker(), "red") for each in failed]
-    show(*_facts(found, users, status, now), *troubles, Text(), events_table(latest, empty=empty, wide=wide))
+    document = as_json(found.shown(users)) | {"status": status, "failed_makers": failed}
+    document |= {"latest_events": [shown_event(event) for event in latest]}
+    events = events_table(latest, empty=empty, wide=wide)
+    tell(document, *_facts(found, users, status, now), *troubles, Text(), events, json=json)
 
 
 def _facts(found: ListedAsset, users: AssetUsers, status: Status, now: datetime) -> Iterable[RenderableType]:

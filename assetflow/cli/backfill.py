@@ -23,6 +23,7 @@ from assetflow.cli.output import (
     show,
     state_text,
     table,
+    tell,
     text,
     time_cell,
 )
@@ -315,17 +316,15 @@ def _wait_for(reader: Reader, record: BackfillRecord) -> BackfillRecord:
 
 
 def _tell_of_asset(record: BackfillRecord, *, json: bool) -> None:
-    if json:
-        print_json(record.shown())
-        return
     each = record.backfill
     below = " and what lies below it" if each.down else ""
-    show(text(f"backfill {each.number} of {record.name}{below}: {record.state}, {_progress(record)}"))
+    lines = [text(f"backfill {each.number} of {record.name}{below}: {record.state}, {_progress(record)}")]
     if record.state == "running":
-        show(text(f"assetflow backfill show {each.number} shows how far it is"))
+        lines.append(text(f"assetflow backfill show {each.number} shows how far it is"))
     if record.state in ("failed", "stopped"):
         again = " runs again what failed, with what lies below" if record.state == "failed" else " lets it go on"
-        show(text(f"assetflow backfill resume {each.number}{again}"))
+        lines.append(text(f"assetflow backfill resume {each.number}{again}"))
+    tell(record.shown(), *lines, json=json)
 
 
 def _progress(record: BackfillRecord) -> str:
@@ -350,13 +349,11 @@ def _cells(record: BackfillRecord) -> list[Text]:
 
 def _show_waves(uri: str, planned: Planned, *, json: bool) -> None:
     waves = planned.waves()
-    if json:
-        print_json({"uri": uri, "dry_run": True, "total_targets": len(planned.steps), "waves": waves})
-        return
     made = table("wave", "consumer", "runs", "keys", right=["wave", "runs"])
     cells = (
         [Text(str(number)), text(name), Text(str(len(keys))), Text(shown(some([key for key in keys if key])))]
         for number, wave in enumerate(waves, 1)
         for name, keys in wave.items()
     )
-    show(rows(made, cells, empty=""))
+    document = {"uri": uri, "dry_run": True, "total_targets": len(planned.steps), "waves": waves}
+    tell(document, rows(made, cells, empty=""), json=json)

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from assetflow.cli.layouts import failing_lines, runs_table
-from assetflow.cli.output import empty_message, lists, print_json, rows, show, table, tell, text, time_cell
+from assetflow.cli.output import empty_message, lists, rows, show, table, tell, text, time_cell
 from assetflow.cli.values import AsJson
 from assetflow.core.shapes import as_json
 from assetflow.core.values.words import count, some
@@ -68,9 +68,6 @@ def ls(
         none = "No such consumers." if wanted != ConsumerFilter() else _NONE_YET
         empty = empty_message(reader, none)
         refusals = reader.refused_deployments()
-    if json:
-        print_json([each.shown() for each in listed])
-        return
     cells = (
         (
             text(each.name),
@@ -83,7 +80,8 @@ def ls(
     )
     made = table("consumer", "runs on", "condition", "paused", "last decision")
     spare = ("last decision", "runs on")
-    show(rows(made, cells, empty=empty, spare=spare, wide=wide), *map(_refusal, refusals), wide=wide)
+    parts = (rows(made, cells, empty=empty, spare=spare, wide=wide), *map(_refusal, refusals))
+    tell([each.shown() for each in listed], *parts, json=json, wide=wide)
 
 
 @app.command(name="show")
@@ -101,9 +99,6 @@ def show_consumer(name: str, /, *, json: AsJson = False) -> None:
         runs = list_runs(reader, flow=found.name, limit=_RUNS)
         told = consumer_explanation(reader, record, datetime.now(UTC))
         found = replace(found, plan=told.plan)
-    if json:
-        print_json(as_json(found.shown()) | {"runs": runs})
-        return
     about = [
         text(found.name, "bold"),
         text(f"runs {'on ' if record.consumer.schedule.tokens else ''}{found.condition}"),
@@ -111,7 +106,8 @@ def show_consumer(name: str, /, *, json: AsJson = False) -> None:
     ]
     notes = [*failing_lines(told.failing), *(text(each, "yellow") for each in told.notes)]
     paused = [Text.assemble("stopped: ", found.paused)] if found.paused else []
-    show(*about, *paused, *notes, Text(), runs_table(runs, empty="No run of it has ended yet."))
+    parts = (*about, *paused, *notes, Text(), runs_table(runs, empty="No run of it has ended yet."))
+    tell(as_json(found.shown()) | {"runs": runs}, *parts, json=json)
 
 
 @app.command

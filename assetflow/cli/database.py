@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import iso, print_json, show, table, text
+from assetflow.cli.output import facts_table, iso, table, tell, text
 from assetflow.cli.values import Age, AsJson
 from assetflow.core.values.words import at
 from assetflow.ledger import ledger as upkeep
@@ -31,13 +31,12 @@ def upgrade(*, json: AsJson = False) -> None:
     A ledger on SQLite is also upgraded when a process opens it to write; a ledger on Postgres only by this command. An
     upgrade waits for another upgrade that is running, and does not begin while an evaluator is running."""
     done = upkeep.upgrade()
-    if json:
-        print_json({"ledger": done.place, "before": done.before, "after": done.after})
-    elif done.before == done.after:
-        show(text(f"{done.place} has version {done.after} already; nothing to do"))
-    else:
-        begun = "created" if done.before is None else f"upgraded from version {done.before}"
-        show(text(f"{done.place} is {begun}, and has version {done.after}"))
+    begun = "created" if done.before is None else f"upgraded from version {done.before}"
+    words = f"is {begun}, and has version {done.after}"
+    if done.before == done.after:
+        words = f"has version {done.after} already; nothing to do"
+    document = {"ledger": done.place, "before": done.before, "after": done.after}
+    tell(document, text(f"{done.place} {words}"), json=json)
 
 
 @app.command
@@ -46,27 +45,22 @@ def check(*, json: AsJson = False) -> int:
 
     The exit status is 0 if so, and 1 if not. The command reads a SQLite file from beginning to end."""
     found = upkeep.check()
-    if json:
-        print_json(
-            {
-                "ok": found.state == "up to date",
-                "state": found.state,
-                "ledger": found.place,
-                "database": found.server,
-                "version": found.version,
-                "needed": found.needed,
-                "faults": list(found.faults),
-            }
-        )
-    else:
-        words, style = _WORDS[found.state]
-        made = table("", "")
-        made.show_header = False
-        facts = {"ledger": found.place, "database": found.server, "version": found.version or "none"}
-        for name, value in facts.items():
-            made.add_row(Text(name), text(value))
-        made.add_row(Text("state"), Text(words, style))
-        show(made, *(text(fault, "red") for fault in found.faults))
+    document = {
+        "ok": found.state == "up to date",
+        "state": found.state,
+        "ledger": found.place,
+        "database": found.server,
+        "version": found.version,
+        "needed": found.needed,
+        "faults": list(found.faults),
+    }
+    facts = {
+        "ledger": text(found.place),
+        "database": text(found.server),
+        "version": text(found.version or "none"),
+        "state": Text(*_WORDS[found.state]),
+    }
+    tell(document, facts_table(facts.items()), *(text(fault, "red") for fault in found.faults), json=json)
     return int(found.state != "up to date")
 
 
@@ -101,11 +95,9 @@ def prune(*, older_than: Age, dry_run: bool = False, json: AsJson = False) -> No
         "failed checks": done.rows.checks,
     }
     artifacts = {f"artifacts: {kind}": number for kind, number in done.artifacts.items()}
-    if json:
-        counted = {name.replace(": ", "_").replace(" ", "_"): number for name, number in (rows | artifacts).items()}
-        print_json({"before": iso(done.before), "dry_run": dry_run, **counted})
-        return
+    counted = {name.replace(": ", "_").replace(" ", "_"): number for name, number in (rows | artifacts).items()}
     made = table("", "would go" if dry_run else "gone", right=("would go" if dry_run else "gone",))
     for name, number in (rows | artifacts).items():
         made.add_row(Text(name), Text(str(number)))
-    show(made, text(f"older than {at(done.before)}"))
+    document = {"before": iso(done.before), "dry_run": dry_run, **counted}
+    tell(document, made, text(f"older than {at(done.before)}"), json=json)

@@ -12,7 +12,7 @@ from uuid import uuid4
 
 from cyclopts import Parameter
 
-from assetflow.cli.output import print_json, show, tell, text
+from assetflow.cli.output import tell, text
 from assetflow.cli.values import AsJson, Id, this_user
 from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
 from assetflow.core.values.assets import check_data_version
@@ -226,12 +226,9 @@ def observe(asset: str, version: str, /, *, key: str | None = None, json: AsJson
         sys.stderr.write(f"{shown(warning)}\n")
     (item,) = seen.observed
     number = next((str(event.id) for event in recorded.events), None)
-    if json:
-        told = {"uri": item.uri, "partition_key": key, "data_version": version, "via": recorded.via, "event": number}
-        print_json(told)
-    else:
-        place = f"{source.name}{'' if key is None else f', partition {key}'}"
-        show(*(text(line) for line in _lines(place, number, recorded)))
+    told = {"uri": item.uri, "partition_key": key, "data_version": version, "via": recorded.via, "event": number}
+    place = f"{source.name}{'' if key is None else f', partition {key}'}"
+    tell(told, *(text(line) for line in _lines(place, number, recorded)), json=json)
 
 
 def _lines(place: str, number: str | None, recorded: RecordedUpdates) -> list[str]:

@@ -10,7 +10,7 @@ from uuid import UUID
 from rich.text import Text
 
 from assetflow.cli.layouts import Explanation, show_asset, show_explanation, states_now
-from assetflow.cli.output import mark, print_json, show, tell, text, watchable
+from assetflow.cli.output import mark, tell, text, watchable
 from assetflow.cli.values import AsJson, DecisionName, EventName, Wide, ZeroOrMore, since_option
 from assetflow.core.explain import ConsumerExplanation, DecisionExplanation, PartitionExplanation
 from assetflow.core.explain.trace import TraceLine, drawn, line_words
@@ -190,13 +190,10 @@ def trace(what: str, /, *, wide: Wide = False, json: AsJson = False) -> None:
     """
     with Reader.open() as reader:
         found = trace_of(reader, what, datetime.now(UTC))
-    if json:
-        print_json(found)
-        return
     lines = [_trace_line(branches, line) for branches, line in drawn(found)]
     notes = [text(f"{count(found.left_out, 'more line')}")] if found.left_out else []
     notes += [text("It goes on further than it was followed.")] if found.is_cut else []
-    show(text(f"{at(found.at)}  {found.words}"), *lines, *notes, wide=wide)
+    tell(found, text(f"{at(found.at)}  {found.words}"), *lines, *notes, json=json, wide=wide)
 
 
 def _trace_line(branches: str, line: TraceLine) -> Text:

@@ -16,10 +16,9 @@ from assetflow.cli.output import (
     answer,
     empty_message,
     lists,
-    print_json,
-    show,
     state_text,
     table,
+    tell,
     text,
     time_cell,
     watchable,
@@ -140,11 +139,8 @@ def retry(consumer: str, /, *, key: str | None = None, all_failed: bool = False,
         here = Installation(ledger, other_ledger=Decider(ledger.reader).other)
         done = asyncio.run(try_again(here, record, key, all_failed=all_failed))
         evaluators = ledger.reader.evaluators()
-    if json:
-        print_json(done)
-        return
-    show(*(text(line) for line in _lines(done)))
-    if done.decisions and not evaluators.alive:
+    tell(done, *(text(line) for line in _lines(done)), json=json)
+    if done.decisions and not evaluators.alive and not json:
         sys.stderr.write(f"{downtime(evaluators)}\n")
 
 

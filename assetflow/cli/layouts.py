@@ -15,19 +15,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from assetflow.cli.output import (
-    id_cell,
-    mark,
-    print_json,
-    rows,
-    sentence,
-    show,
-    state_text,
-    table,
-    tell,
-    text,
-    time_cell,
-)
+from assetflow.cli.output import id_cell, mark, rows, sentence, state_text, table, tell, text, time_cell
 from assetflow.core.explain import (
     ConditionRow,
     ConsumerExplanation,
@@ -62,18 +50,20 @@ Explanation = ConsumerExplanation | PartitionExplanation | DecisionExplanation |
 
 def show_explanation(explanation: Explanation, *, json: bool) -> None:
     """Print an explanation: laid out for the terminal, or as one JSON document."""
-    if json:
-        print_json(explanation)
-        return
+    tell(explanation, *parts_of(explanation), json=json)
+
+
+def parts_of(explanation: Explanation) -> list[RenderableType]:
+    """Lay out an explanation."""
     match explanation:
         case ConsumerExplanation():
-            show(*consumer_parts(explanation))
+            return consumer_parts(explanation)
         case PartitionExplanation():
-            show(*partition_parts(explanation))
+            return partition_parts(explanation)
         case DecisionExplanation():
-            show(*decision_parts(explanation))
+            return decision_parts(explanation)
         case EventExplanation():
-            show(*event_parts(explanation))
+            return event_parts(explanation)
 
 
 def consumer_parts(explanation: ConsumerExplanation) -> list[RenderableType]:
@@ -232,13 +222,11 @@ UNKNOWN = 3
 
 def show_asset(explanation: AssetExplanation, *, json: bool) -> None:
     """Print the status of an asset, what it was made from, and where its data time comes from."""
-    if json:
-        print_json(explanation)
-        return
     made = table("input", "key", "read", "recorded", "now", "recorded", "")
     reads = rows(made, map(_version_cells, explanation.reads), empty="No update of it names what it was made from.")
     failed = (text(run.as_maker(), "red") for run in explanation.failed_makers)
-    show(*status_parts(explanation), *failed, Text(), reads, *_path_parts(explanation.data_path))
+    parts = (*status_parts(explanation), *failed, Text(), reads, *_path_parts(explanation.data_path))
+    tell(explanation, *parts, json=json)
 
 
 def _path_parts(path: Sequence[DataStep]) -> list[RenderableType]:

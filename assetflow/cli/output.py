@@ -263,6 +263,15 @@ def answer(
     tell(document, *([] if json else [rows(into, cells, empty=empty, spare=spare, wide=wide)]), json=json, wide=wide)
 
 
+def facts_table(facts: Iterable[tuple[str, Text]]) -> Table:
+    """Return a table of names and what is known of each, without a header."""
+    made = table("", "")
+    made.show_header = False
+    for name, value in facts:
+        made.add_row(Text(name), value)
+    return made
+
+
 def tell(document: object, *parts: RenderableType, json: bool, wide: bool | None = None) -> None:
     """Print what a command has found: the document with `--json`, else the parts."""
     if json:

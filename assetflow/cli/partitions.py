@@ -10,7 +10,7 @@ from datetime import datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, id_cell, lists, print_json, rows, show, table, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, lists, rows, table, tell, text, time_cell
 from assetflow.cli.values import AsJson, AssetName, AtLeastOne, From, To, read_range
 from assetflow.core.explain.conditions import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
@@ -53,14 +53,13 @@ def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson = False) -> Non
         decided = dict(list(reader.decisions.by_key(record.consumer.id).items())[::-1])
         empty = empty_message(reader, "No partitions yet.")
     waiting = dict(list(pending.items())[:limit])
-    if json:
-        print_json(_as_json(record, waiting, len(pending), dict(list(decided.items())[:limit]), decided))
-        return
-    show(text(_totals(record, len(pending), decided)))
+    shown = dict(list(decided.items())[:limit])
     made = table("partition", "state", "received", "missing", "since", "flow run", whole=("partition", "flow run"))
     cells = [_pending_cells(key, leaves, decided.get(key)) for key, leaves in waiting.items()]
-    cells += [_decided_cells(key, each) for key, each in list(decided.items())[:limit] if key not in waiting]
-    show(rows(made, cells, empty=empty, spare=("received", "since", "flow run")))
+    cells += [_decided_cells(key, each) for key, each in shown.items() if key not in waiting]
+    parts = rows(made, cells, empty=empty, spare=("received", "since", "flow run"))
+    document = _as_json(record, waiting, len(pending), shown, decided)
+    tell(document, text(_totals(record, len(pending), decided)), parts, json=json)
 
 
 @app.command
@@ -97,13 +96,11 @@ def gaps(
     series = series_to_look_at(every, key_format, timezone, lambda: known)
     wanted = series.between(start, end)
     missing = [key for key in wanted if key not in known]
-    if json:
-        document = {"uri": uri, "every": series.writer.kind, "format": series.writer.output_format}
-        print_json(document | {"keys": len(wanted), "updated": len(wanted) - len(missing), "missing": missing})
-        return 1 if missing else 0
-    show(text(f"{uri}: {series.describe()}"), *_map(series, wanted, known))
-    found = f"{len(wanted) - len(missing)} of {count(len(wanted), 'key')} updated"
-    show(text(found + (f", missing: {some(missing)}" if missing else "")))
+    updated = len(wanted) - len(missing)
+    document = {"uri": uri, "every": series.writer.kind, "format": series.writer.output_format}
+    document |= {"keys": len(wanted), "updated": updated, "missing": missing}
+    found = f"{updated} of {count(len(wanted), 'key')} updated" + (f", missing: {some(missing)}" if missing else "")
+    tell(document, text(f"{uri}: {series.describe()}"), *_map(series, wanted, known), text(found), json=json)
     return 1 if missing else 0
 
 

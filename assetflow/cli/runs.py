@@ -7,7 +7,7 @@ from datetime import UTC, datetime, time
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.layouts import RUN_SPARE, runs_table, show_explanation, states_now, took
+from assetflow.cli.layouts import RUN_SPARE, parts_of, runs_table, states_now, took
 from assetflow.cli.output import (
     empty_message,
     id_cell,
@@ -92,13 +92,9 @@ def show_run(run: RunName, /, *, json: AsJson = False) -> None:
         explanation = None
         if known is None or reader.decisions.of_run(run) is not None:
             explanation = run_explanation(reader, run)
-    if json:
-        print_json(known if known is not None else explanation)
-        return
-    if known is not None:
-        show(*_facts(known))
-    if explanation is not None:
-        show_explanation(explanation, json=False)
+    facts = [] if known is None else _facts(known)
+    more = [] if explanation is None else parts_of(explanation)
+    tell(explanation if known is None else known, *facts, *more, json=json)
 
 
 def _name(reader: Reader, flow: str) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.output import print_json, rows, show, table, text, time_cell, watchable
+from assetflow.cli.output import facts_table, rows, table, tell, text, time_cell, watchable
 from assetflow.cli.values import AsJson
 from assetflow.core.values.words import ago, count, iso, shown
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
@@ -28,15 +28,9 @@ def status(*, json: AsJson = False) -> int:
         condition = asyncio.run(installation_status(reader, datetime.now(UTC)))
         place = reader.place
         needed = needs_of(reader, condition.now, condition.servers)
-    if json:
-        print_json(_as_json(condition, place) | {"needs": needed})
-    else:
-        made = table("", "")
-        made.show_header = False
-        for name, value in (("ledger", text(place)), *_lines(condition)):
-            made.add_row(Text(name), value)
-        troubles = [Text.assemble(("✗ ", "red"), text(problem)) for problem in condition.problems]
-        show(made, *_needs(needed), *troubles)
+    facts = facts_table((("ledger", text(place)), *_lines(condition)))
+    troubles = [Text.assemble(("✗ ", "red"), text(problem)) for problem in condition.problems]
+    tell(_as_json(condition, place) | {"needs": needed}, facts, *_needs(needed), *troubles, json=json)
     return int(bool(condition.problems))
 
 

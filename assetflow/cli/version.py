@@ -8,7 +8,7 @@ from importlib.metadata import version as version_of
 
 from rich.text import Text
 
-from assetflow.cli.output import print_json, show, table
+from assetflow.cli.output import facts_table, tell
 from assetflow.cli.values import AsJson
 from assetflow.ledger.migrations import VERSION
 
@@ -22,14 +22,8 @@ def version(*, json: AsJson = False) -> None:
         "pyspark": _installed("pyspark"),
         "ledger_schema": VERSION,
     }
-    if json:
-        print_json(found)
-        return
-    made = table("", "")
-    made.show_header = False
-    for name, number in found.items():
-        made.add_row(Text(name.replace("_", " ")), Text(number or "not installed"))
-    show(made)
+    facts = ((name.replace("_", " "), Text(number or "not installed")) for name, number in found.items())
+    tell(found, facts_table(facts), json=json)
 
 
 def _installed(package: str) -> str | None:

@@ -277,22 +277,6 @@ def _temporal(kind: str) -> Callable[[Options], PartitionMapper]:
     return lambda options: TEMPORAL_MAPPERS[kind](**options)
 
 
-def _allowed(options: Options) -> PartitionMapper:
-    return AllowedKeyMapper(options.pop(""), **options)
-
-
-def _fixed(options: Options) -> PartitionMapper:
-    return FixedKeyMapper(options.pop(""), **options)
-
-
-def _product(options: Options) -> PartitionMapper:
-    return ProductMapper(*_members(options), **options)
-
-
-def _chain(options: Options) -> PartitionMapper:
-    return ChainMapper(*_members(options), **options)
-
-
 def _members(options: Options) -> list[PartitionMapper]:
     members = options.pop("") if "" in options else options.pop("mappers")
     if not isinstance(members, list):
@@ -319,14 +303,6 @@ def _static(options: Options) -> PartitionMapper:
     return StaticMapper(table, max_downstream_keys=limit)
 
 
-def _last(options: Options) -> PartitionMapper:
-    return LastMapper(*_value(options), **options)
-
-
-def _keys(options: Options) -> PartitionMapper:
-    return KeysMapper(*_value(options), **options)
-
-
 def _value(options: Options) -> list[Any]:
     return [options.pop("")] if "" in options else []
 
@@ -334,16 +310,16 @@ def _value(options: Options) -> list[Any]:
 _READERS: dict[str, Callable[[Options], PartitionMapper]] = {
     "identity": lambda options: IdentityMapper(**options),
     **{kind: _temporal(kind) for kind in TEMPORAL_MAPPERS},
-    "allowed": _allowed,
-    "fixed": _fixed,
-    "product": _product,
-    "chain": _chain,
+    "allowed": lambda options: AllowedKeyMapper(options.pop(""), **options),
+    "fixed": lambda options: FixedKeyMapper(options.pop(""), **options),
+    "product": lambda options: ProductMapper(*_members(options), **options),
+    "chain": lambda options: ChainMapper(*_members(options), **options),
     "rollup": _rollup,
     "fanout": _fan_out,
     "time_window": lambda options: TimeWindowMapper(**options),
     "static": _static,
     "all_keys": lambda options: AllKeysMapper(**options),
-    "last": _last,
-    "keys": _keys,
+    "last": lambda options: LastMapper(*_value(options), **options),
+    "keys": lambda options: KeysMapper(*_value(options), **options),
 }
 _WITHOUT_OPTIONS = frozenset({"identity", *TEMPORAL_MAPPERS})
