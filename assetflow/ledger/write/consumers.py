@@ -26,6 +26,7 @@ from assetflow.ledger.records import MissedDeadlineRecord, TimerRecord
 from assetflow.ledger.sql.bulk import in_values, upsert_rows
 from assetflow.ledger.sql.freshness_tables import POLICY_CHANGE
 from assetflow.ledger.sql.tables import CONSUMER, MISSED_DEADLINE, TIMER
+from assetflow.ledger.write.backfills import ReportWriter
 from assetflow.ledger.write.store import Operations, UnitOfWork
 from assetflow.ledger.write.watchers import drop_edges, drop_watchers, replace_edges, replace_watchers
 
@@ -285,12 +286,13 @@ class ClockWriter(Operations):
             connection.execute(_ANNOUNCED.values(announced=now), {"numbers": numbers})
 
 
-_OF_NUMBERS = update(POLICY_CHANGE).where(in_values(POLICY_CHANGE.c.number, "numbers"))
 _TO_TELL = CHANGES.where(POLICY_CHANGE.c.stored.is_(None)).order_by(POLICY_CHANGE.c.number)
 
 
-class FreshnessWriter(Operations):
+class FreshnessWriter(ReportWriter):
     """Retries targets, and stores which changes of states were reported to Prefect."""
+
+    _of_numbers = update(POLICY_CHANGE).where(in_values(POLICY_CHANGE.c.number, "numbers"))
 
     def retry(self, consumer: int, key: str | None, now: datetime) -> list[Decision]:
         """Forget what an Eager or Lazy consumer tried and waived, and return the decisions of the pass that follows.
@@ -311,13 +313,3 @@ class FreshnessWriter(Operations):
         """Return the changes of states that Prefect's log was not seen to have, oldest first."""
         with self._store.reads() as connection:
             return changes_of(connection, _TO_TELL.limit(limit))
-
-    def posted(self, numbers: Collection[int], now: datetime) -> None:
-        """Store that the events of these changes are sent to Prefect now."""
-        with self._store.writes() as connection:
-            connection.execute(_OF_NUMBERS.values(posted=now), {"numbers": numbers})
-
-    def stored(self, numbers: Collection[int], now: datetime) -> None:
-        """Store that Prefect's log has the events of these changes."""
-        with self._store.writes() as connection:
-            connection.execute(_OF_NUMBERS.values(stored=now), {"numbers": numbers})
