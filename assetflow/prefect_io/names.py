@@ -119,6 +119,12 @@ def deployment_resource_id(deployment_id: object) -> str:
     return f"prefect.deployment.{deployment_id}"
 
 
+def related(number: str, role: str, name: str = "") -> dict[str, str]:
+    """Return a related resource of an event."""
+    named = {"prefect.resource.name": name} if name else {}
+    return {"prefect.resource.id": number, "prefect.resource.role": role, **named}
+
+
 def artifact_key(text: str, identity: str) -> str:
     """Return an artifact key of the characters `[a-z0-9-]`: readable, and unique for each identity."""
     slug = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[-60:].strip("-")

@@ -17,7 +17,7 @@ from assetflow.core.shapes import as_json
 from assetflow.core.values.announcements import FailedChecks, Materialized
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision, MissedDeadline
-from assetflow.core.values.events import SCHEMA, AssetEvent, SourceFlowRun
+from assetflow.core.values.events import SCHEMA, AssetEvent
 from assetflow.core.values.uri import normalize
 from assetflow.core.wire.declarations import causes_to_json
 from assetflow.core.wire.fields import Json, without_empty
@@ -34,7 +34,9 @@ from assetflow.prefect_io.names import (
     RECORDING_LABEL,
     RUN_FAILED,
     deployment_resource_id,
+    related,
 )
+from assetflow.prefect_io.recordings import related_to
 
 ASSETS_NAMED = 90  # Prefect takes 100 related resources.
 
@@ -101,16 +103,11 @@ def freshness_trigger(
 def _related_of(told: StateChange) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
     if told.deployment_id is not None:
-        found.append(_related(deployment_resource_id(told.deployment_id), "deployment"))
+        found.append(related(deployment_resource_id(told.deployment_id), "deployment"))
     if told.flow_run is not None:
-        found.append(_related(f"prefect.flow-run.{told.flow_run}", "flow-run"))
+        found.append(related(f"prefect.flow-run.{told.flow_run}", "flow-run"))
     stale = dict.fromkeys(cause.uri for cause in told.change.causes if cause.uri and cause.uri != told.change.uri)
-    return found + [_related(uri, "stale-input") for uri in list(stale)[:ASSETS_NAMED]]
-
-
-def _related(number: str, role: str, name: str = "") -> dict[str, str]:
-    named = {"prefect.resource.name": name} if name else {}
-    return {"prefect.resource.id": number, "prefect.resource.role": role, **named}
+    return found + [related(uri, "stale-input") for uri in list(stale)[:ASSETS_NAMED]]
 
 
 EVENTS_NAMED = 1_000
@@ -153,14 +150,14 @@ def _because(decision: Decision) -> dict[str, Any]:
 
 
 def _related_of_decision(decision: Decision, automation: Automation | None, flow_run: UUID) -> list[dict[str, str]]:
-    related = [
-        _related(f"prefect.flow-run.{flow_run}", "flow-run"),
-        _related(deployment_resource_id(decision.deployment_id), "deployment"),
+    found = [
+        related(f"prefect.flow-run.{flow_run}", "flow-run"),
+        related(deployment_resource_id(decision.deployment_id), "deployment"),
     ]
     if automation is not None:
-        related.append(_related(f"prefect.automation.{automation.id}", "automation", automation.name))
+        found.append(related(f"prefect.automation.{automation.id}", "automation", automation.name))
     assets = {event.uri: event.asset.name for event in decision.events}
-    return related + [_related(uri, "asset", name) for uri, name in list(assets.items())[:ASSETS_NAMED]]
+    return found + [related(uri, "asset", name) for uri, name in list(assets.items())[:ASSETS_NAMED]]
 
 
 _NAMESPACE = UUID("6b2a1d0e-6e0b-5c0f-9d5b-0d3f0a9a7c11")
@@ -186,9 +183,9 @@ def deadline_missed(
             "prefect.resource.name": consumer,
         },
         "related": [
-            _related(deployment_resource_id(deployment_id), "deployment"),
-            *([] if automation_id is None else [_related(f"prefect.automation.{automation_id}", "automation")]),
-            *(_related(name, "missing") for name in named),
+            related(deployment_resource_id(deployment_id), "deployment"),
+            *([] if automation_id is None else [related(f"prefect.automation.{automation_id}", "automation")]),
+            *(related(name, "missing") for name in named),
         ],
         "payload": {
             "version": 1,
@@ -211,7 +208,7 @@ def run_failed(failed: FailedForGood) -> list[Json]:
         "occurred": failed.at.isoformat(),
         "event": RUN_FAILED,
         "resource": {"prefect.resource.id": f"prefect.flow-run.{run.flow_run_id}", "prefect.resource.name": run.name},
-        "related": [_related(deployment_resource_id(run.deployment_id), "deployment")],
+        "related": [related(deployment_resource_id(run.deployment_id), "deployment")],
         "payload": {
             "version": 1,
             "flow": run.flow,
@@ -228,17 +225,17 @@ def run_failed(failed: FailedForGood) -> list[Json]:
 
 def check_failed(failed: FailedChecks) -> list[Json]:
     """Return the event of data that failed a check. Its id follows from the update or the attempt."""
-    related: list[dict[str, str]] = []
+    found: list[dict[str, str]] = []
     if failed.flow_run_id is not None:
-        related.append(_related(f"prefect.flow-run.{failed.flow_run_id}", "flow-run", failed.flow_run_name))
+        found.append(related(f"prefect.flow-run.{failed.flow_run_id}", "flow-run", failed.flow_run_name))
     if failed.deployment_id is not None:
-        related.append(_related(deployment_resource_id(failed.deployment_id), "deployment"))
+        found.append(related(deployment_resource_id(failed.deployment_id), "deployment"))
     event = {
         "id": str(failed.id),
         "occurred": failed.at.isoformat(),
         "event": CHECK_FAILED,
         "resource": {"prefect.resource.id": failed.uri, "prefect.resource.name": failed.name},
-        "related": related,
+        "related": found,
         "payload": {
             "version": 1,
             "flow": failed.flow,
@@ -271,13 +268,13 @@ def materialized(told: Materialized) -> list[Json]:
         return []
     run = event.source_flow_run
     maker = "spark" if event.metrics or run is None else run.flow_name
-    inputs = [_related(uri, ASSET_ROLE) for uri in told.inputs if is_key(uri) and uri != event.uri][:ASSETS_NAMED]
+    inputs = [related(uri, ASSET_ROLE) for uri in told.inputs if is_key(uri) and uri != event.uri][:ASSETS_NAMED]
     made = {
         "id": str(uuid5(_NATIVE_NAMESPACE, str(event.id))),
         "occurred": event.occurred.isoformat(),
         "event": MATERIALIZATION_SUCCEEDED,
         "resource": {**_resource(event), RECORDING_LABEL: str(event.id)},
-        "related": [*inputs, *([_related(maker, MAKER_ROLE)] if maker else []), *_related_to(run)],
+        "related": [*inputs, *([related(maker, MAKER_ROLE)] if maker else []), *related_to(run)],
         "payload": _payload(event),
     }
     return [fit_object(made)]
@@ -295,21 +292,13 @@ def _payload(event: AssetEvent) -> dict[str, Any]:
     return {**metrics, **({"assetflow": about} if about else {})}
 
 
-def _related_to(run: SourceFlowRun | None) -> list[dict[str, str]]:
-    if run is None:
-        return []
-    kinds = {"flow-run": (run.id, run.name), "flow": (run.flow_id, run.flow_name)}
-    kinds["deployment"] = (run.deployment_id, run.deployment_name)
-    return [_related(f"prefect.{kind}.{id_}", kind, name) for kind, (id_, name) in kinds.items() if id_ is not None]
-
-
 def failed_with_assets(failed: FailedForGood) -> list[Json]:
     """Return assetflow's event of a failed run, and Prefect's for each asset that the run was to make."""
     run = failed.run
-    related = [
-        _related(run.flow.partition("/")[0], MAKER_ROLE),
-        _related(f"prefect.flow-run.{run.flow_run_id}", "flow-run", run.name),
-        _related(deployment_resource_id(run.deployment_id), "deployment"),
+    found = [
+        related(run.flow.partition("/")[0], MAKER_ROLE),
+        related(f"prefect.flow-run.{run.flow_run_id}", "flow-run", run.name),
+        related(deployment_resource_id(run.deployment_id), "deployment"),
     ]
     of_assets = [
         {
@@ -317,7 +306,7 @@ def failed_with_assets(failed: FailedForGood) -> list[Json]:
             "occurred": failed.at.isoformat(),
             "event": MATERIALIZATION_FAILED,
             "resource": {"prefect.resource.id": uri, RECORDING_LABEL: str(failed.id)},
-            "related": related,
+            "related": found,
             "payload": {"error": run.error or run.state},
         }
         for uri in failed.not_made

@@ -49,6 +49,7 @@ from assetflow.prefect_io.names import (
     UPDATE_ARTIFACT,
     alias_resource_id,
     artifact_key,
+    related,
 )
 from assetflow.prefect_io.rest import TaskApi
 
@@ -239,25 +240,20 @@ def _to_prefect_event(event: AssetEvent, recording: Recording) -> dict[str, obje
     }
 
 
+def related_to(run: SourceFlowRun | None) -> list[dict[str, str]]:
+    """Return the related resources that are a flow run with its flow and deployment."""
+    if run is None:
+        return []
+    kinds = {"flow-run": (run.id, run.name), "flow": (run.flow_id, run.flow_name)}
+    kinds["deployment"] = (run.deployment_id, run.deployment_name)
+    return [related(f"prefect.{kind}.{id_}", kind, name) for kind, (id_, name) in kinds.items() if id_ is not None]
+
+
 def _related(event: AssetEvent) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
-
-    def add(kind: str, id: object, name: str) -> None:  # noqa: A002 (Prefect's word)
-        if id is not None:
-            resource = {"prefect.resource.id": f"prefect.{kind}.{id}", "prefect.resource.role": kind}
-            found.append({**resource, "prefect.resource.name": name} if name else resource)
-
-    run, task_run = event.source_flow_run, event.source_task_run
-    if run is not None:
-        add("flow-run", run.id, run.name)
-        add("flow", run.flow_id, run.flow_name)
-        add("deployment", run.deployment_id, run.deployment_name)
-    if task_run is not None:
-        add("task-run", task_run.id, task_run.name)
-    return found + [
-        {"prefect.resource.id": alias_resource_id(alias), "prefect.resource.role": ALIAS_ROLE}
-        for alias in event.aliases[:_MAX_ALIASES]
-    ]
+    task = event.source_task_run
+    maker = [] if task is None else [related(f"prefect.task-run.{task.id}", "task-run", task.name)]
+    aliases = [related(alias_resource_id(alias), ALIAS_ROLE) for alias in event.aliases[:_MAX_ALIASES]]
+    return [*related_to(event.source_flow_run), *maker, *aliases]
 
 
 def _from_outside(event: Json, payload: Json, where: str) -> AssetEvent:
