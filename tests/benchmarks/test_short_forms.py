@@ -70,6 +70,23 @@ def test_chain() -> None:
     assert [each["worker"] for each in found["workers"]] == ["warm", "process_1s", "process_defaults"]
 
 
+@pytest.mark.prefect
+@pytest.mark.spark
+@pytest.mark.timeout(960)
+def test_small_tables() -> None:
+    found = run("small_tables", "--tables=2", "--samples=1", timeout=900)
+    assert found["tables"] == 2
+    assert all(found[name] > 0 for name in ("small_tables_ratio", "seconds", "pipeline_seconds"))
+
+
+@pytest.mark.prefect
+def test_year() -> None:
+    found = run("year", "--events", "400", "2000", "--assets=60", "--updates=20", "--samples=1")
+    few, many, year = found["sizes"]
+    assert 0 < few["megabytes"] < many["megabytes"] < year["megabytes"]
+    assert found["start_after_an_hour_seconds"] > 0
+
+
 def test_pages() -> None:
     small = ("--size=60", "--events=400", "--queued=1500", "--samples=2")
     found = run("pages", *small, "--most=20000")

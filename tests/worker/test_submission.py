@@ -14,6 +14,7 @@ import pytest
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.states import Pending, Running
 
+from assetflow.worker import submission
 from assetflow.worker.submission import shorten_submissions
 
 
@@ -27,6 +28,10 @@ class Server:
     async def read_deployment(self, deployment_id: UUID | str) -> Any:
         self.sent.append(("read", str(deployment_id)))
         return SimpleNamespace(id=UUID(str(deployment_id)))
+
+    async def read_flow(self, flow_id: UUID) -> Any:
+        self.sent.append(("flow", flow_id))
+        return SimpleNamespace(id=flow_id)
 
     async def update_flow_run_labels(self, _run: UUID, labels: dict[str, str]) -> None:
         if self.error is not None:
@@ -53,6 +58,18 @@ async def test_a_deployment_is_read_once_for_each_run() -> None:
         shorten_submissions(client, tasks)
         await asyncio.gather(*(asyncio.create_task(submit(*each)) for each in ((one,), (one,), (one, other))))
     assert sorted(server.sent, key=str) == sorted([("read", str(each)) for each in (one, one, one, other)], key=str)
+
+
+async def test_a_flow_is_read_again_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, flow, other, now = Server(), uuid4(), uuid4(), 1_000.0
+    monkeypatch.setattr(submission, "time", SimpleNamespace(monotonic=lambda: now))
+    async with anyio.create_task_group() as tasks:
+        client: Any = server
+        shorten_submissions(client, tasks)
+        for seconds, read in ((0, flow), (50, flow), (0, other), (11, flow)):
+            now += seconds
+            assert (await client.read_flow(read)).id == read
+    assert server.sent == [("flow", flow), ("flow", other), ("flow", flow)]
 
 
 async def test_a_run_does_not_wait_for_its_labels() -> None:
