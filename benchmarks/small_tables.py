@@ -9,6 +9,7 @@ measured from the update, or the command, to the last table. Both read and write
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -47,8 +48,6 @@ storage: {folder}/storage
 libraries:
   - glob:
       include: tables.py
-configuration:
-  spark.master: local[2]
 """
 
 
@@ -82,11 +81,19 @@ class Pipeline:
 
     def seconds(self, command: str) -> float:
         """Return how long a command of `spark-pipelines` takes."""
-        # Its own process of Python is the first `python3` of the path, unless it is named.
-        environment = os.environ | {"PYSPARK_PYTHON": sys.executable}
-        program = Path(sys.executable).parent / "spark-pipelines"
+        # Its catalog ends with its Spark, and a table is not written over files that are there already.
+        shutil.rmtree(self._folder / "spark-warehouse", ignore_errors=True)
+        programs = Path(sys.executable).parent
+        path = os.pathsep.join([str(programs), os.environ["PATH"]])
+        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "PATH": path}
         started = time.monotonic()
-        subprocess.run([program, command], cwd=self._folder, env=environment, check=True, capture_output=True)
+        subprocess.run(
+            [programs / "spark-pipelines", "--remote", "local[2]", command],
+            cwd=self._folder,
+            env=environment,
+            check=True,
+            capture_output=True,
+        )
         return time.monotonic() - started
 
 

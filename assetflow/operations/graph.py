@@ -189,10 +189,10 @@ def _placed(reader: Reader, drawing: Drawing, wanted: Wanted) -> Graph:
     focus = wanted.focus
     picture, part, places = drawing.picture, drawing.part, drawing.places
     facts = _facts(reader, [node for box in picture.boxes.values() for node in box.nodes])
-    entries = _entries(reader, [node.value for node in facts if node.kind == "flow"])
     placed = [
         _box(box, picture.levels[box.id], facts, part.more, places.boxes[box.id]) for box in picture.boxes.values()
     ]
+    entries = _entries(reader, [box.value for box in placed if box.kind == "flow"])
     boxes = tuple(replace(box, entry=entries.get(box.value)) if box.kind == "flow" else box for box in placed)
     links = [
         Link(source, target, sorted(kinds), [*chain(*places.routes.get((source, target), ()))])
@@ -212,7 +212,7 @@ def _entries(reader: Reader, flows: Collection[str]) -> dict[str, Entry]:
     consumers = reader.consumers
     return {
         each.name: Entry(word, each.updated, len(each.record.consumer.schedule.tokens))
-        for each in consumers.overviews(consumers.called(flows))
+        for each in consumers.overviews(consumers.called(flows), with_last=False)
         if (word := _word_of(each.record.consumer.schedule.condition))
     }
 

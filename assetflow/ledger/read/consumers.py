@@ -125,7 +125,7 @@ class ConsumerOverview:
         updated: the number of assets of its condition that have been updated.
         pending: the number of target keys for which something is queued.
         queued: the number of events that are queued.
-        last: its latest decision.
+        last: its latest decision; `None` if it has none, or if nobody looked.
         refused: why its newest declaration cannot be used; `None` if it can, or if nobody looked.
         plan: what an Eager or Lazy consumer would run now; `None` for others, or if nobody looked.
     """
@@ -295,8 +295,12 @@ class ConsumerReader(Topic):
         rows = self._rows(query.where(_LIVE, ~CONSUMER.c.listed))
         return {number: (name, text) for number, name, text in rows}
 
-    def overviews(self, records: Sequence[ConsumerRecord]) -> list[ConsumerOverview]:
-        """Return these consumers as lists show them, in a constant number of statements."""
+    def overviews(self, records: Sequence[ConsumerRecord], *, with_last: bool = True) -> list[ConsumerOverview]:
+        """Return these consumers as lists show them, in a constant number of statements.
+
+        Parameters:
+            with_last: whether to look for the latest decision of each, which is most of the work.
+        """
         numbers = {"numbers": [record.consumer.id for record in records]}
         queues: defaultdict[int, _Queue] = defaultdict(_Queue)
         with self._connect() as connection:
@@ -306,7 +310,8 @@ class ConsumerReader(Topic):
             tokens: defaultdict[str, set[Token]] = defaultdict(set)
             for uri, kind, value in connection.execute(_TOKENS, uris):
                 tokens[uri].add(Token(kind, value))
-            last = {each.consumer: each for each in map(decision_from_row, connection.execute(_LAST, numbers))}
+            decisions = connection.execute(_LAST, numbers) if with_last else ()
+            last = {each.consumer: each for each in map(decision_from_row, decisions)}
         known = {uri: frozenset((Token("uri", uri), *tokens[uri])) for uri in uris["uris"]}
         return [
             _overview(record, queues[record.consumer.id], last.get(record.consumer.id), known) for record in records
