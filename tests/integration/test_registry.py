@@ -176,6 +176,18 @@ async def test_an_automation_deleted_by_hand_comes_back_as_it_was_switched(world
 
 
 @pytest.mark.rule("3.4")
+@pytest.mark.rule("3.6")
+async def test_a_deleted_deployment_loses_its_consumer_and_its_automation(world: World) -> None:
+    deployment = await world.deploy(unique("deleted"), ORDERS)
+    await world.sync()
+
+    await world.api.delete(f"/deployments/{deployment}")
+
+    assert await world.sync() == ["removed", "hidden"]
+    assert not await world.has_consumer(deployment)
+    assert await world.api.get(f"/automations/related-to/prefect.deployment.{deployment}") == []
+
+
 async def test_a_paused_deployment_is_held(world: World) -> None:
     deployment = await world.deploy(unique("held"), ORDERS)
     await world.sync()
