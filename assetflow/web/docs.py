@@ -50,7 +50,7 @@ class Operation:
     Attributes:
         id: its operation id, which clients made from the document have as the name of a function.
         right: what a key has to allow for it; "" if it needs no key.
-        words: its description, in paragraphs.
+        words: its description, in paragraphs; the first one is a sentence or two.
         body, answer: examples of the request's body and of the answer, as JSON; "" without one.
         refusals: the HTTP statuses with which it refuses, each with a word.
         curl: a command that calls it.
@@ -60,7 +60,6 @@ class Operation:
     tag: str
     method: str
     path: str
-    summary: str
     right: str
     words: tuple[str, ...]
     parameters: tuple[Parameter, ...]
@@ -110,7 +109,6 @@ def operations_of(document: Schema) -> Iterator[Operation]:
                 tag=(told.get("tags") or ["other"])[0],
                 method=method.upper(),
                 path=path,
-                summary=told["summary"],
                 right=_right(told),
                 words=tuple(part.replace("\n", " ") for part in told["description"].split("\n\n")),
                 parameters=tuple(_parameter(each, examples) for each in told.get("parameters", ())),

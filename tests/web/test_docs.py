@@ -21,6 +21,12 @@ def test_every_operation_is_documented_without_scripts(site: Site) -> None:
     assert "/docs" in site.page("/").links
 
 
+def test_the_documentation_begins_with_its_parts_and_says_what_an_operation_does_once(site: Site) -> None:
+    page = site.page("/docs")
+    assert {f"#{each['id']}" for each in page.named("h3")} <= set(page.links)
+    assert page.text.count("Record updates. All valid ones become one recording") == 1
+
+
 def test_the_examples_can_be_sent(site: Site) -> None:
     document = site.get("/api/openapi.json").json()
     found = {each.id: each for each in operations_of(document)}

@@ -115,6 +115,7 @@ def test_the_page_of_a_flow_says_first_what_failed_and_leads_to_its_runs(site: S
     page = site.page("/consumers/forecast/shop")
     assert "Failed 8 times since 2026-01-01 12:02:00 UTC, last: n/a in line 7. Nothing has made it good." in page.text
     assert "/runs?flow=forecast%2Fshop" in page.links
+    assert {"aria-label": "Retry forecast/shop", "class": "button small"} in page.named("button")
     assert "2026-01-01 failed: no such file. Nothing" in site.page("/consumers/visits/shop").text
     assert "Failed: no such file" in site.page("/consumers/visits/shop?key=2026-01-01").text
     assert "no such file" not in site.page("/consumers/visits/shop?key=2026-01-02").text

@@ -238,6 +238,17 @@ def test_what_is_not_there_is_a_page(site: Site, path: str) -> None:
     assert "Not found" in answer.text
 
 
+@pytest.mark.parametrize(
+    ("path", "listed"),
+    [("/nothing", "/"), ("/consumers/no/flow", "/consumers"), ("/backfills/99", "/backfills"), ("/runs/x", "/runs")],
+)
+def test_what_is_not_there_leads_to_the_list_of_its_kind_and_to_a_search(site: Site, path: str, listed: str) -> None:
+    text = site.get(path).text
+    main = text[text.index("<main") : text.index("</main>")]
+    assert f'href="{listed}"' in main
+    assert 'action="/search"' in main
+
+
 def test_the_api_still_answers_with_problem_documents(site: Site) -> None:
     answer = site.get("/api/v1/nothing")
     assert answer.headers["content-type"] == "application/problem+json"
