@@ -278,4 +278,4 @@ def test_a_run_that_failed_says_why_in_one_short_line() -> None:
 )
 def test_without_a_message_nothing_is_said_of_the_reason(run: Any) -> None:
     assert run.message == ""
-    assert "which ended Failed at 2026-01-01 12:00:00 UTC. `prefect" in run.words
+    assert "which ended Failed at 2026-01-01 12:00:00 UTC. `assetflow retry" in run.words
