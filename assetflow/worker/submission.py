@@ -7,7 +7,6 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-import httpx
 from prefect.client.schemas.responses import OrchestrationResult, SetStateStatus, StateAcceptDetails
 from prefect.logging import get_logger
 
@@ -73,5 +72,6 @@ def shorten_submissions(client: PrefectClient, tasks: TaskGroup) -> None:
 async def _send_labels(label: Any, flow_run_id: UUID, labels: KeyValueLabels) -> None:
     try:
         await label(flow_run_id, labels)
-    except httpx.HTTPError as error:
+    # The worker lives on without them: Prefect may not know the run any more, or the worker has closed its connections.
+    except Exception as error:
         logger.debug("flow run %s has no labels of its worker: %s", flow_run_id, error)

@@ -82,9 +82,10 @@ async def test_a_run_does_not_wait_for_its_labels() -> None:
     assert server.sent == [("label", {"a": "b"})]
 
 
-async def test_a_run_without_its_labels_runs() -> None:
+@pytest.mark.parametrize("error", [httpx.ConnectError("gone"), RuntimeError("the client has been closed")])
+async def test_a_worker_that_cannot_label_a_run_goes_on(error: Exception) -> None:
     async with anyio.create_task_group() as tasks:
-        client: Any = Server(httpx.ConnectError("gone"))
+        client: Any = Server(error)
         shorten_submissions(client, tasks)
         await client.update_flow_run_labels(uuid4(), {})
 
