@@ -168,7 +168,8 @@ def _flow_run() -> SourceFlowRun | None:
         run = context.flow_run
         if run is None:
             continue
-        times = _times(next(filter(_is_of_deployment, contexts), context))
+        owner = next(filter(_is_of_deployment, contexts), context)
+        times = _times(owner)
         deployed = deployment_id()
         return SourceFlowRun(
             id=run.id,
@@ -176,7 +177,7 @@ def _flow_run() -> SourceFlowRun | None:
             flow_id=run.flow_id,
             flow_name="" if context.flow is None else context.flow.name,
             deployment_id=deployed,
-            deployment_name="" if deployed is None else _deployment_name(deployed, run),
+            deployment_name="" if deployed is None else _deployment_name(deployed, cast(FlowRun, owner.flow_run)),
             parameters=_parameters(run),
             scheduled_time=times.scheduled,
             data_interval_start=times.start,
