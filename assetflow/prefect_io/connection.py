@@ -237,7 +237,7 @@ def id_of(answer: object) -> UUID:
     """Return the id of the object that Prefect has answered with.
 
     Raises:
-        PrefectUnreachable: there is no id, so that something other than Prefect has answered.
+        PrefectUnreachable: the answer has no id, so it does not come from Prefect.
     """
     try:
         return UUID(str(cast("Mapping[str, object]", answer)["id"]))
@@ -249,7 +249,7 @@ def objects_of(answer: object) -> Sequence[Mapping[str, Any]]:
     """Return the objects that Prefect has listed.
 
     Raises:
-        PrefectUnreachable: there is no list of objects, so that something other than Prefect has answered.
+        PrefectUnreachable: the answer is not a list of objects, so it does not come from Prefect.
     """
     if not isinstance(answer, list):
         raise _no_object("its answer is not a list")
@@ -387,7 +387,7 @@ class Attempts:
         return self._deadline - self._clock()
 
     def pause(self, asked: float | None = None) -> float | None:
-        """Return the seconds to wait before the next attempt; `None` if there is to be no other.
+        """Return the seconds to wait before the next attempt; `None` after the last one.
 
         Parameters:
             asked: seconds that the other side asks for, instead of a pause that grows from one to the next.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from uuid import UUID
 
@@ -13,6 +14,8 @@ from assetflow import AssetAny, AtLeast, Eager
 from assetflow.core.values.assets import Asset
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
+from assetflow.ledger.read.consumers import ConsumerOverview, ConsumerReader
+from assetflow.ledger.records import ConsumerRecord
 from tests.api.test_scale import statements
 from tests.cli.conftest import Call
 from tests.cli.shop import NOON, ORDERS, deploy, update
@@ -72,6 +75,24 @@ def test_what_a_condition_needs_stands_where_its_lines_enter(site: Site, ledger:
         "two/shop": {"word": "2 of 3", "updated": 1, "assets": 3},
         "one/shop": None,
     }
+
+
+def test_only_flows_with_a_box_of_their_own_are_asked_what_they_need(
+    site: Site, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deploy(ledger, "inside/shop", REPORT & BOARD, produces=(Asset("s3://lake/sum", name="sum", group="marts"),))
+    deploy(ledger, "outside/shop", ORDERS & REPORT, produces=(D,))
+    asked: list[str] = []
+    read = ConsumerReader.overviews
+
+    def note(self: ConsumerReader, records: Sequence[ConsumerRecord], **given: bool) -> list[ConsumerOverview]:
+        asked.extend(each.consumer.name for each in records)
+        return read(self, records, **given)
+
+    monkeypatch.setattr(ConsumerReader, "overviews", note)
+    nodes = site.get("/api/v1/graph", params={"fold": True, "opened": "group:s3://lake"}).json()["nodes"]
+    boxes = [node["name"] for node in nodes if node["kind"] == "flow"]
+    assert sorted(asked) == sorted(boxes) == ["outside/shop"]
 
 
 def test_around_a_node_are_as_many_levels_as_can_be_read(site: Site, ledger: Ledger) -> None:
