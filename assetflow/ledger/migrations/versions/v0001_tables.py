@@ -57,14 +57,15 @@ def _create_assets() -> None:
         sa.Column("group", sa.String(), nullable=False),
         sa.Column("extra", sa.Text(), nullable=False),
         sa.Column("first_seen", MOMENT, nullable=False),
-        sa.Index("asset_group", "group"),
     )
+    # Indexes in a table are created in any order, and between equally good ones SQLite takes one by the order.
+    op.create_index("asset_group", "asset", ["group"])
     op.create_table(
         "asset_name",
         sa.Column("name", sa.String(), primary_key=True),
         sa.Column("uri", sa.String(), sa.ForeignKey("asset.uri"), nullable=False),
-        sa.Index("asset_name_uri", "uri"),
     )
+    op.create_index("asset_name_uri", "asset_name", ["uri"])
     op.create_table(
         "hidden_asset",
         sa.Column("uri", sa.String(), sa.ForeignKey("asset.uri"), primary_key=True),
@@ -82,8 +83,8 @@ def _create_assets() -> None:
         sa.Column("alias", sa.String(), sa.ForeignKey("alias.name"), primary_key=True),
         sa.Column("uri", sa.String(), sa.ForeignKey("asset.uri"), primary_key=True),
         sa.Column("since", MOMENT, nullable=False),
-        sa.Index("alias_link_uri", "uri"),
     )
+    op.create_index("alias_link_uri", "alias_link", ["uri"])
     op.create_table(
         "edge",
         sa.Column("deployment_id", sa.Uuid(), primary_key=True),
@@ -92,10 +93,10 @@ def _create_assets() -> None:
         sa.Column("value", sa.String(), primary_key=True),
         sa.Column("learned", sa.Boolean(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
-        sa.Index("edge_kind_value", "kind", "value"),
-        sa.Index("edge_name", "name"),
         sqlite_with_rowid=False,
     )
+    op.create_index("edge_kind_value", "edge", ["kind", "value"])
+    op.create_index("edge_name", "edge", ["name"])
 
 
 def _create_events() -> None:
@@ -121,19 +122,21 @@ def _create_events() -> None:
         sa.Column("asset_name", sa.String(), nullable=False),
         sa.Column("asset_group", sa.String(), nullable=False),
         sa.Column("asset_extra", sa.Text(), nullable=False),
-        sa.Index("event_flow_run", "flow_run_id", **_where("flow_run_id IS NOT NULL")),
-        sa.Index("event_occurred_sequence", "occurred", "sequence"),
-        sa.Index("event_partition", "uri", "partition_key", "sequence", **_where("partition_key IS NOT NULL")),
-        sa.Index("event_recording", "recording"),
-        sa.Index("event_uri_sequence", "uri", "sequence"),
     )
+    op.create_index("event_flow_run", "event", ["flow_run_id"], **_where("flow_run_id IS NOT NULL"))
+    op.create_index("event_occurred_sequence", "event", ["occurred", "sequence"])
+    op.create_index(
+        "event_partition", "event", ["uri", "partition_key", "sequence"], **_where("partition_key IS NOT NULL")
+    )
+    op.create_index("event_recording", "event", ["recording"])
+    op.create_index("event_uri_sequence", "event", ["uri", "sequence"])
     op.create_table(
         "event_alias",
         sa.Column("alias", sa.String(), primary_key=True),
         sa.Column("sequence", NUMBER, sa.ForeignKey("event.sequence"), primary_key=True),
-        sa.Index("event_alias_sequence", "sequence"),
         sqlite_with_rowid=False,
     )
+    op.create_index("event_alias_sequence", "event_alias", ["sequence"])
     op.create_table(
         "refused",
         sa.Column("number", NUMBER, primary_key=True),
@@ -162,18 +165,20 @@ def _create_consumers() -> None:
         sa.Column("switched_late", sa.Boolean(), nullable=False),
         sa.Column("removed_at", MOMENT),
         sa.Column("listed", sa.Boolean(), nullable=False),
-        sa.Index("consumer_automation_id", "automation_id"),
-        sa.Index("consumer_live_deployment", "deployment_id", unique=True, **_where("removed_at IS NULL")),
-        sa.Index("consumer_live_name", "name", unique=True, **_where("removed_at IS NULL")),
     )
+    op.create_index("consumer_automation_id", "consumer", ["automation_id"])
+    op.create_index(
+        "consumer_live_deployment", "consumer", ["deployment_id"], unique=True, **_where("removed_at IS NULL")
+    )
+    op.create_index("consumer_live_name", "consumer", ["name"], unique=True, **_where("removed_at IS NULL"))
     op.create_table(
         "consumer_token",
         sa.Column("kind", sa.String(), primary_key=True),
         sa.Column("value", sa.String(), primary_key=True),
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
-        sa.Index("consumer_token_consumer", "consumer"),
         sqlite_with_rowid=False,
     )
+    op.create_index("consumer_token_consumer", "consumer_token", ["consumer"])
     op.create_table(
         "receipt",
         sa.Column("sequence", NUMBER, sa.ForeignKey("event.sequence"), primary_key=True),
@@ -185,10 +190,10 @@ def _create_consumers() -> None:
         sa.Column("why", sa.String(), nullable=False),
         sa.Column("error", sa.Text(), nullable=False),
         sa.Column("at", MOMENT, nullable=False),
-        sa.Index("receipt_decision", "decision", **_where("decision IS NOT NULL")),
-        sa.Index("receipt_queued", "consumer", "target_key", "sequence", **_where("status = 'queued'")),
         sqlite_with_rowid=False,
     )
+    op.create_index("receipt_decision", "receipt", ["decision"], **_where("decision IS NOT NULL"))
+    op.create_index("receipt_queued", "receipt", ["consumer", "target_key", "sequence"], **_where("status = 'queued'"))
     op.create_table(
         "pending",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
@@ -234,12 +239,14 @@ def _create_decisions() -> None:
         sa.Column("decided", MOMENT, nullable=False),
         sa.Column("scheduled", MOMENT),
         sa.Column("because", sa.Text(), nullable=False),
-        sa.Index("decision_consumer_number", "consumer", "number"),
-        sa.Index("decision_flow_run_id", "flow_run_id"),
-        sa.Index("decision_in_progress", "status", "number", **_where("ended IS NULL")),
-        sa.Index("decision_open", "consumer", "target_key", **_where("ended IS NULL")),
-        sa.Index("decision_undeliverable", "number", **_where("status = 'undeliverable'")),
-        sa.Index("decision_without_note", "number", **_where("noted IS NULL AND flow_run_id IS NOT NULL")),
+    )
+    op.create_index("decision_consumer_number", "decision", ["consumer", "number"])
+    op.create_index("decision_flow_run_id", "decision", ["flow_run_id"])
+    op.create_index("decision_in_progress", "decision", ["status", "number"], **_where("ended IS NULL"))
+    op.create_index("decision_open", "decision", ["consumer", "target_key"], **_where("ended IS NULL"))
+    op.create_index("decision_undeliverable", "decision", ["number"], **_where("status = 'undeliverable'"))
+    op.create_index(
+        "decision_without_note", "decision", ["number"], **_where("noted IS NULL AND flow_run_id IS NOT NULL")
     )
     op.create_table(
         "consumer_clock",
@@ -249,8 +256,8 @@ def _create_decisions() -> None:
         sa.Column("is_open", sa.Boolean(), nullable=False),
         sa.Column("deadlines", sa.Text(), nullable=False),
         sa.Column("due", MOMENT),
-        sa.Index("consumer_clock_due", "due"),
     )
+    op.create_index("consumer_clock_due", "consumer_clock", ["due"])
     op.create_table(
         "queue_clock",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
@@ -263,8 +270,8 @@ def _create_decisions() -> None:
         sa.Column("due", MOMENT),
         sa.Column("decided", MOMENT),
         sa.Column("started", MOMENT),
-        sa.Index("queue_clock_due", "due"),
     )
+    op.create_index("queue_clock_due", "queue_clock", ["due"])
     op.create_table(
         "missed_deadline",
         sa.Column("number", NUMBER, primary_key=True),
@@ -276,9 +283,9 @@ def _create_decisions() -> None:
         sa.Column("queued", NUMBER, nullable=False),
         sa.Column("missing", sa.Text(), nullable=False),
         sa.Column("announced", MOMENT),
-        sa.Index("missed_deadline_consumer", "consumer"),
-        sa.Index("missed_deadline_to_announce", "number", **_where("announced IS NULL")),
     )
+    op.create_index("missed_deadline_consumer", "missed_deadline", ["consumer"])
+    op.create_index("missed_deadline_to_announce", "missed_deadline", ["number"], **_where("announced IS NULL"))
 
 
 def _create_failed_checks() -> None:
@@ -298,10 +305,10 @@ def _create_failed_checks() -> None:
         sa.Column("checks", sa.Text(), nullable=False),
         sa.Column("posted", MOMENT),
         sa.Column("stored", MOMENT),
-        sa.Index("failed_checks_uri_number", "uri", "number"),
-        sa.Index("failed_checks_at", "at"),
-        sa.Index("failed_checks_to_tell", "number", **_where("stored IS NULL")),
     )
+    op.create_index("failed_checks_uri_number", "failed_checks", ["uri", "number"])
+    op.create_index("failed_checks_at", "failed_checks", ["at"])
+    op.create_index("failed_checks_to_tell", "failed_checks", ["number"], **_where("stored IS NULL"))
 
 
 def _create_ended_runs() -> None:
@@ -326,11 +333,12 @@ def _create_ended_runs() -> None:
         sa.Column("state_at", MOMENT, nullable=False),
         sa.Column("posted", MOMENT),
         sa.Column("stored", MOMENT),
-        sa.Index("ended_run_deployment_id_target_key_outcome_ended", "deployment_id", "target_key", "outcome", "ended"),
-        sa.Index("ended_run_outcome_number", "outcome", "number"),
-        sa.Index("ended_run_ended", "ended"),
-        sa.Index("ended_run_to_tell", "number", **_where("stored IS NULL")),
     )
+    of_target = ["deployment_id", "target_key", "outcome", "ended"]
+    op.create_index("ended_run_deployment_id_target_key_outcome_ended", "ended_run", of_target)
+    op.create_index("ended_run_outcome_number", "ended_run", ["outcome", "number"])
+    op.create_index("ended_run_ended", "ended_run", ["ended"])
+    op.create_index("ended_run_to_tell", "ended_run", ["number"], **_where("stored IS NULL"))
 
 
 def _create_watchers() -> None:
@@ -356,10 +364,10 @@ def _create_watchers() -> None:
         sa.Column("watcher", sa.String(), primary_key=True),
         sa.Column("uri", sa.String(), primary_key=True),
         sa.Column("asset", sa.Text(), nullable=False),
-        sa.Index("watched_asset_uri", "uri"),
-        sa.Index("watched_asset_watcher", "watcher"),
         sqlite_with_rowid=False,
     )
+    op.create_index("watched_asset_uri", "watched_asset", ["uri"])
+    op.create_index("watched_asset_watcher", "watched_asset", ["watcher"])
     op.create_table(
         "watcher_item",
         sa.Column("watcher", sa.String(), primary_key=True),
@@ -372,8 +380,8 @@ def _create_watchers() -> None:
         sa.Column("token", sa.Uuid(), primary_key=True),
         sa.Column("source", sa.String(), nullable=False),
         sa.Column("digest", sa.String(), nullable=False),
-        sa.Index("noted_message_source", "source"),
     )
+    op.create_index("noted_message_source", "noted_message", ["source"])
 
 
 def _create_data_graph() -> None:
@@ -397,17 +405,17 @@ def _create_data_graph() -> None:
         sa.Column("started", MOMENT),
         sa.Column("mappers", sa.Text()),
         sa.Column("seen", MOMENT),
-        sa.Index("item_version_uri_sequence", "uri", "sequence"),
         sqlite_with_rowid=False,
     )
+    op.create_index("item_version_uri_sequence", "item_version", ["uri", "sequence"])
     op.create_table(
         "item",
         sa.Column("uri", sa.String(), primary_key=True),
         sa.Column("partition_key", KEY, primary_key=True),
         sa.Column("sequence", NUMBER, nullable=False),
-        sa.Index("item_uri_sequence", "uri", "sequence"),
         sqlite_with_rowid=False,
     )
+    op.create_index("item_uri_sequence", "item", ["uri", "sequence"])
     op.create_table(
         "reading",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
@@ -434,11 +442,11 @@ def _create_data_graph() -> None:
         sa.Column("verdict", sa.String(), nullable=False),
         sa.Column("retry_at", MOMENT),
         sa.Column("look", MOMENT),
-        sa.Index("target_consumer_verdict", "consumer", "verdict"),
-        sa.Index("target_look", "look", **_where("look IS NOT NULL")),
-        sa.Index("target_waits", "verdict", "consumer", **_where("verdict = 'waits'")),
         sqlite_with_rowid=False,
     )
+    op.create_index("target_consumer_verdict", "target", ["consumer", "verdict"])
+    op.create_index("target_look", "target", ["look"], **_where("look IS NOT NULL"))
+    op.create_index("target_waits", "target", ["verdict", "consumer"], **_where("verdict = 'waits'"))
     op.create_table(
         "kept_run",
         sa.Column("id", sa.Uuid(), primary_key=True),
@@ -453,9 +461,9 @@ def _create_data_graph() -> None:
         sa.Column("ended", MOMENT),
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("state_at", MOMENT),
-        sa.Index("kept_run_completed", "consumer", "ended", **_where("state = 'completed'")),
-        sa.Index("kept_run_open", "consumer", **_where("ended IS NULL")),
     )
+    op.create_index("kept_run_completed", "kept_run", ["consumer", "ended"], **_where("state = 'completed'"))
+    op.create_index("kept_run_open", "kept_run", ["consumer"], **_where("ended IS NULL"))
 
 
 def _create_policies() -> None:
@@ -476,9 +484,9 @@ def _create_policies() -> None:
         sa.Column("due", MOMENT),
         sa.Column("next_change", MOMENT),
         sa.Column("chain", sa.Text(), nullable=False),
-        sa.Index("policy_due", "due", **_where("due IS NOT NULL")),
-        sa.Index("policy_next_change", "next_change", **_where("next_change IS NOT NULL")),
     )
+    op.create_index("policy_due", "policy", ["due"], **_where("due IS NOT NULL"))
+    op.create_index("policy_next_change", "policy", ["next_change"], **_where("next_change IS NOT NULL"))
     op.create_table(
         "policy_touch",
         sa.Column("at", MOMENT, primary_key=True),
@@ -498,9 +506,9 @@ def _create_policies() -> None:
         sa.Column("maker", NUMBER),
         sa.Column("posted", MOMENT),
         sa.Column("stored", MOMENT),
-        sa.Index("policy_change_to_tell", "number", **_where("stored IS NULL")),
-        sa.Index("policy_change_uri_number", "uri", "number"),
     )
+    op.create_index("policy_change_to_tell", "policy_change", ["number"], **_where("stored IS NULL"))
+    op.create_index("policy_change_uri_number", "policy_change", ["uri", "number"])
 
 
 def _create_backfills() -> None:
@@ -521,8 +529,8 @@ def _create_backfills() -> None:
         sa.Column("done", NUMBER, nullable=False),
         sa.Column("failed", NUMBER, nullable=False),
         sa.Column("removed", NUMBER, nullable=False),
-        sa.Index("backfill_going_on", "number", **_where("begun IS NOT NULL AND ended IS NULL")),
     )
+    op.create_index("backfill_going_on", "backfill", ["number"], **_where("begun IS NOT NULL AND ended IS NULL"))
     op.create_table(
         "backfill_target",
         sa.Column("backfill", NUMBER, sa.ForeignKey("backfill.number"), primary_key=True),
@@ -533,9 +541,13 @@ def _create_backfills() -> None:
         sa.Column("waits", NUMBER, nullable=False),
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("attempt", NUMBER, nullable=False),
-        sa.Index("backfill_target_backfill_consumer_target_key", "backfill", "consumer", "target_key"),
-        sa.Index("backfill_target_ready", "backfill", "place", **_where("state = 'todo' AND waits = 0")),
         sqlite_with_rowid=False,
+    )
+    op.create_index(
+        "backfill_target_backfill_consumer_target_key", "backfill_target", ["backfill", "consumer", "target_key"]
+    )
+    op.create_index(
+        "backfill_target_ready", "backfill_target", ["backfill", "place"], **_where("state = 'todo' AND waits = 0")
     )
     op.create_table(
         "backfill_edge",
