@@ -38,6 +38,7 @@ _GOING_ON = ("PENDING", "RUNNING", "PAUSED", "CANCELLING")
 # A person who sets a state chooses among these.
 _ENDS = [f"prefect.flow-run.{name.capitalize()}" for name in _OUTCOMES]
 _RUN, _DEPLOYMENT = "prefect.flow-run.", "prefect.deployment."
+_BEFORE_EXCEPTIONS = "Flow run encountered an exception:"
 
 
 class OpenRuns:
@@ -228,10 +229,15 @@ def ended_run(run: Json) -> EndedRun | None:
         asked=asked,
         began=end.began,
         ended=end.at,
-        error=fit_text(str(state.get("message") or ""))[:MOST_OF_ERROR] if end.outcome in FAILED_OUTCOMES else "",
+        error=fit_text(state_message(state))[:MOST_OF_ERROR] if end.outcome in FAILED_OUTCOMES else "",
         state_id=UUID(str(state["id"])),
         state_at=end.at,
     )
+
+
+def state_message(state: Json) -> str:
+    """Return what Prefect or the flow said with a state, without the words that Prefect puts before each exception."""
+    return str(state.get("message") or "").removeprefix(_BEFORE_EXCEPTIONS).lstrip()
 
 
 def _state_at(run: Json) -> datetime | None:
@@ -331,7 +337,7 @@ async def _why_failed(run: UUID, api: PrefectApi) -> str:
     """Return the message of a run's state, shortened; "" if it does not say that the run failed."""
     found = await api.get(f"/flow_runs/{run}")
     state = _mapping(_mapping(found).get("state"))
-    message = " ".join(str(state.get("message") or "").split())
+    message = " ".join(state_message(state).split())
     if state.get("type") not in ("FAILED", "CRASHED"):
         return ""
     return message if len(message) <= MOST_SAID else f"{message[:MOST_SAID]}…"

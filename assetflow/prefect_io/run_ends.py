@@ -9,7 +9,7 @@ from typing import cast
 from uuid import UUID
 
 from assetflow.core.values.addresses import without_passwords
-from assetflow.prefect_io.open_runs import run_end
+from assetflow.prefect_io.open_runs import run_end, state_message
 from assetflow.prefect_io.rest import Json, PrefectApi
 
 # The lines of its log that explain a failure: about a traceback, and what stands before it.
@@ -68,7 +68,7 @@ async def run_in_prefect(api: PrefectApi, run: UUID) -> RunInPrefect | None:
     return RunInPrefect(
         name=str(found.get("name", "")),
         state=str(found.get("state_name") or ""),
-        message=without_passwords(str(state.get("message") or "")),
+        message=without_passwords(state_message(state)),
         has_failed=end is not None and end.outcome in ("failed", "crashed"),
         deployment_id=None if deployment is None else UUID(str(deployment)),
         log=[_line(each) for each in reversed(lines)],

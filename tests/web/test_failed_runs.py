@@ -77,7 +77,7 @@ def test_a_failed_run_shows_why_the_end_of_its_log_and_what_it_would_start(make_
     assert "good" not in str(page.named("tr"))
 
     end = site.page(f"/runs/{RUN}/end")
-    assert f"Why it failed Failed {MESSAGE}" in end.text
+    assert f"Why it failed Failed {MESSAGE.split(': ', 1)[1]}" in end.text
     assert end.text.index("Reading amqp://") < end.text.index("Encountered <b>an</b> exception")
     assert "secret" not in end.text
     assert "given what this one was given, the 2 updates of orders, customers, and consume nothing" in end.text
