@@ -68,14 +68,16 @@ def test_a_run_that_nobody_decided_shows_what_it_produced(site: Site, ledger: Le
     assert "<th>Partition</th>" not in site.get(f"/runs/{SOURCE}").text, "no update has a key"
 
 
-def test_an_unknown_run_says_what_it_may_be(site: Site) -> None:
+def test_an_unknown_run_says_what_it_may_be_and_a_mistyped_address_that_it_has_no_page(site: Site) -> None:
     answer = site.get(f"/runs/{uuid4()}")
     assert answer.status_code == 404
     assert "This run is unknown" in read(answer.text).text
     assert any(link.startswith(f"{PREFECT}/runs/flow-run/") for link in read(answer.text).links)
-    mistyped = site.get("/runs/no-id")
-    assert mistyped.status_code == 404
-    assert "There is no page /runs/no-id" in mistyped.text
+    for address in ("/runs/no-id", "/assets/orders"):
+        mistyped = site.get(address)
+        assert mistyped.status_code == 404
+        assert f"There is no page {address}" in mistyped.text
+        assert "openapi.json" not in mistyped.text
 
 
 def test_a_decision_leads_to_its_run_and_one_without_says_why_it_has_none(make_site: MakeSite, ledger: Ledger) -> None:
