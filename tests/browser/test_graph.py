@@ -206,6 +206,11 @@ def test_whoever_goes_through_the_list_sees_the_way_in_the_picture(shown: Shown)
     assert page.evaluate(f"[...new Set({GRAPH}.nodes('.path').map((node) => node.width()))]") == [196]
 
 
+def test_a_phone_has_no_room_for_the_map(shown: Shown) -> None:
+    expect(shown.drawn("/graph?focus=orders").locator(".graph-map")).to_be_visible()
+    expect(shown.drawn("/graph?focus=orders", width=390).locator(".graph-map")).to_be_hidden()
+
+
 @pytest.mark.timeout(400)
 def test_a_graph_of_2000_nodes_can_be_panned(shown: Shown) -> None:
     make_big(shown.ledger)
