@@ -20,6 +20,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
+    Table,
     and_,
     bindparam,
     case,
@@ -35,6 +36,7 @@ from assetflow.core.freshness.state.source import REMEMBERED
 from assetflow.core.rules.ended_runs import FAILED_OUTCOMES, EndedRun, Failing, is_made_good
 from assetflow.core.values.words import IdStart
 from assetflow.ledger.read import Topic, given, newest_first
+from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.sql.bulk import UtcTime, in_values
 from assetflow.ledger.sql.freshness_tables import BACKFILL, KEPT_RUN, POLICY_CHANGE, TARGET
 from assetflow.ledger.sql.rows import QUEUED, Rows
@@ -54,6 +56,16 @@ from assetflow.ledger.sql.tables import (
 )
 
 BEFORE = bindparam("before", type_=UtcTime())
+
+
+def is_old(row: FromClause, table: Table, at: str, number: str = "number") -> ColumnElement[bool]:
+    """Return the condition that a row is old, for a table whose numbers grow with time.
+
+    What is young is not read, however much it is: it begins at the first young row, found from the oldest one on.
+    """
+    young = table.alias()
+    first = select(young.c[number]).where(young.c[at] >= BEFORE).order_by(young.c[number]).limit(1).scalar_subquery()
+    return and_(row.c[number] < func.coalesce(first, LAST), row.c[at] < BEFORE)
 
 
 @dataclass(frozen=True)
@@ -167,7 +179,7 @@ def goes_without_events(decision: FromClause) -> ColumnElement[bool]:
     )
     going_on = exists().where(BACKFILL.c.made <= columns.made, not_(is_over_backfill(BACKFILL)))
     of_backfill = and_(columns.kind == "backfill", or_(columns.target_key != NO_KEY, going_on))
-    return and_(is_over(decision), outlived, not_(of_target), not_(of_backfill))
+    return and_(is_old(decision, DECISION, "made"), is_over(decision), outlived, not_(of_target), not_(of_backfill))
 
 
 def is_over_backfill(backfill: FromClause) -> ColumnElement[bool]:
@@ -204,14 +216,14 @@ def is_over_deadline(missed: FromClause) -> ColumnElement[bool]:
     """Return the condition that a missed deadline is announced, and not the last one of its consumer."""
     columns, later = missed.c, MISSED_DEADLINE.alias()
     outlived = exists().where(later.c.consumer == columns.consumer, later.c.number > columns.number)
-    return and_(columns.at < BEFORE, columns.announced.is_not(None), outlived)
+    return and_(is_old(missed, MISSED_DEADLINE, "at"), columns.announced.is_not(None), outlived)
 
 
 def is_over_change(change: FromClause) -> ColumnElement[bool]:
     """Return the condition that Prefect has a change of a policy's state, and that it is not the last one."""
     columns, later = change.c, POLICY_CHANGE.alias()
     outlived = exists().where(later.c.uri == columns.uri, later.c.number > columns.number)
-    return and_(columns.at < BEFORE, columns.stored.is_not(None), outlived)
+    return and_(is_old(change, POLICY_CHANGE, "at"), columns.stored.is_not(None), outlived)
 
 
 def is_over_end(run: FromClause) -> ColumnElement[bool]:
@@ -241,7 +253,7 @@ def _counts() -> list[Any]:
         _counting(select(EVENT.c.sequence).where(is_prunable(EVENT))),
         _counting(receipts.where(is_prunable(EVENT))),
         _counting(decisions),
-        _counting(select(REFUSED.c.number).where(REFUSED.c.at < BEFORE)),
+        _counting(select(REFUSED.c.number).where(is_old(REFUSED, REFUSED, "at"))),
         _counting(select(KEPT_RUN.c.id).where(is_over_run(KEPT_RUN))),
         _counting(select(MISSED_DEADLINE.c.number).where(is_over_deadline(MISSED_DEADLINE))),
         _counting(select(POLICY_CHANGE.c.number).where(is_over_change(POLICY_CHANGE))),

@@ -121,6 +121,7 @@ class KeptRunRow(Base, table=True):
 
     __table_args__ = (
         partial_index("kept_run_open", "consumer", where="ended IS NULL"),
+        partial_index("kept_run_ended", "ended", where="ended IS NOT NULL"),
         partial_index("kept_run_completed", "consumer", "ended", where="state = 'completed'"),
     )
     id: UUID = Field(primary_key=True)

@@ -27,10 +27,10 @@ from assetflow.core.freshness.graph import DataGraph
 from assetflow.core.rules.state import State
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.read.pruning import (
-    BEFORE,
     Pruned,
     goes_with_its_events,
     goes_without_events,
+    is_old,
     is_over_backfill,
     is_over_change,
     is_over_check,
@@ -84,7 +84,7 @@ _SAME_ITEM = and_(_LATER.c.uri == _V.uri, _LATER.c.partition_key == _V.partition
 _IS_COMPARED_WITH = or_(_LATER.c.pins.is_(None), _LATER.c.consumer == bindparam("maker"))
 _OLD = and_(
     _V.uri == bindparam("of_uri"),
-    _V.recorded < BEFORE,
+    is_old(ITEM_VERSION, EVENT, "recorded", "sequence"),
     exists().where(_SAME_ITEM, _LATER.c.sequence <= bindparam("floor")),
 )
 _OF_SOURCE = delete(ITEM_VERSION).where(_OLD)
@@ -202,7 +202,7 @@ def _remove_without_events(connection: Connection, before: datetime, after: int)
     """Remove what has no events, some rows of each table at a time; `upto` is `after` while more is left."""
     pruned = Pruned(
         decisions=_remove_rows(connection, DECISION, _WITHOUT_EVENTS, before),
-        refused=_remove_rows(connection, REFUSED, REFUSED.c.at < BEFORE, before),
+        refused=_remove_rows(connection, REFUSED, is_old(REFUSED, REFUSED, "at"), before),
         runs=_remove_rows(connection, KEPT_RUN, is_over_run(KEPT_RUN), before),
         deadlines=_remove_rows(connection, MISSED_DEADLINE, is_over_deadline(MISSED_DEADLINE), before),
         changes=_remove_rows(connection, POLICY_CHANGE, is_over_change(POLICY_CHANGE), before),

@@ -238,6 +238,17 @@ def _by_hand(place: Place, name: str) -> RunGoingOn:
     return RunGoingOn(uuid4(), place.consumers[name].deployment_id, None, None, place.later(), by_time=False)
 
 
+def test_pruning_reads_only_what_is_old(filled: Ledger) -> None:
+    place = Place(filled, NOW)
+    place.deploy("f/eager", kept([A], [B]))
+    place.update(A)
+    numbered = ("kept_run", "item_version", "ended_run", "failed_checks", "refused", "missed_deadline", "policy_change")
+    with statements(filled) as sent:
+        filled.writer.prune(NOW - timedelta(days=1))
+    assert any("DELETE FROM item_version" in statement for statement, _ in sent)
+    assert scans(filled, sent, (*LARGE, *numbered)) == []
+
+
 def test_a_scan_would_be_found(filled: Ledger) -> None:
     with statements(filled) as sent, filled.writes() as connection:
         connection.exec_driver_sql("SELECT * FROM event WHERE asset_group = 'x'")

@@ -463,6 +463,7 @@ def _create_data_graph() -> None:
         sa.Column("state_at", MOMENT),
     )
     op.create_index("kept_run_completed", "kept_run", ["consumer", "ended"], **_where("state = 'completed'"))
+    op.create_index("kept_run_ended", "kept_run", ["ended"], **_where("ended IS NOT NULL"))
     op.create_index("kept_run_open", "kept_run", ["consumer"], **_where("ended IS NULL"))
 
 
