@@ -145,7 +145,10 @@ class PageMiddleware:
 
     def _page(self, scope: Scope, problem: Mapping[str, Any]) -> Response:
         request, status = Request(scope), int(problem["status"])
-        if "endpoint" not in scope or (status == 422 and str(problem.get("where", "")).startswith("path.")):
+        has_no_page = (status == 404 and "endpoint" not in scope) or (
+            status == 422 and str(problem.get("where", "")).startswith("path.")
+        )
+        if has_no_page:
             # An address that no page can have was mistyped, or cut when it was copied.
             status, problem = 404, {"status": 404, "detail": f"There is no page {request.url.path}"}
         elif str(problem.get("where", "")).startswith("query."):
