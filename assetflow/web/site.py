@@ -144,14 +144,11 @@ class PageMiddleware:
         return RedirectResponse(url(LOGIN), 303)
 
     def _page(self, scope: Scope, problem: Mapping[str, Any]) -> Response:
-        request, status = Request(scope), int(problem["status"])
-        has_no_page = (status == 404 and "endpoint" not in scope) or (
-            status == 422 and str(problem.get("where", "")).startswith("path.")
-        )
-        if has_no_page:
+        request, status, where = Request(scope), int(problem["status"]), str(problem.get("where", ""))
+        if (status == 404 and "endpoint" not in scope) or (status == 422 and where.startswith("path.")):
             # An address that no page can have was mistyped, or cut when it was copied.
             status, problem = 404, {"status": 404, "detail": f"There is no page {request.url.path}"}
-        elif str(problem.get("where", "")).startswith("query."):
+        elif where.startswith("query."):
             words = str(problem["detail"]).replace("query.", "in the address of this page, ", 1)
             problem = {**problem, "detail": words, "fix": "Mend the address, or begin at one of the pages at the side"}
         return self._pages.bare(request, "problem.html", status=status, problem=problem)
