@@ -20,7 +20,7 @@ from tests.browser.clicks import Clicks
 from tests.browser.shown import THEMES, Shown, Theme, violations
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
 from tests.ledger.making import deploy_maker
-from tests.web.test_failed_runs import FAILED, MESSAGE, NEW, RUN, Prefect
+from tests.web.test_failed_runs import ERROR, FAILED, NEW, RUN, Prefect
 from tests.web.test_needs import bad_day
 from tests.web.test_traces import alike
 
@@ -88,7 +88,7 @@ def test_a_server_that_does_not_answer_comes_first_and_its_words_are_not_cut(
 def test_why_a_key_failed_is_one_click_and_to_run_it_again_is_two(shown: Shown) -> None:
     clicks = Clicks(shown.drawn("/"))
     clicks.on("visits/shop 2026-01-01")
-    expect(clicks.page.locator("#end")).to_contain_text(MESSAGE)
+    expect(clicks.page.locator("#end")).to_contain_text(ERROR)
     expect(clicks.page.locator("#end")).to_contain_text("what is queued stays queued")
     assert violations(clicks.page) == []
     clicks.on("Run again", "button")
@@ -139,6 +139,6 @@ def test_the_pages_of_that_day_are_accessible_and_fit(shown: Shown, theme: Theme
     for path in ("/", "/runs?failed=true&day=today", "/runs", "/activity", "/activity/orders", f"/runs/{crashed}"):
         page = shown.drawn(path, theme, width)
         if path.startswith("/runs/"):
-            expect(page.locator("#end")).to_contain_text(MESSAGE)
+            expect(page.locator("#end")).to_contain_text(ERROR)
         assert violations(page) == [], path
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path
