@@ -190,16 +190,26 @@
       if (!palette.open && !document.querySelector("dialog[open]")) palette.showModal();
     }
   });
+  const query = palette.querySelector("input");
+  let entered = false;
+  // Enter waits for the hits of what is typed: those on the screen may be of a moment before.
+  const openFirst = () => {
+    const hits = palette.querySelector(".hits");
+    if (entered && hits?.dataset.asked === query.value.trim().replace(/\s+/g, " ")) hits.querySelector("a").click();
+  };
+  query.addEventListener("input", () => { entered = false; });
+  palette.addEventListener("htmx:afterSettle", openFirst);
   palette.addEventListener("keydown", (event) => {
     const found = [...palette.querySelectorAll(".hits a")];
     const place = found.indexOf(document.activeElement);
-    if (event.key === "Enter" && place < 0 && found.length) {
+    if (event.key === "Enter" && place < 0) {
       event.preventDefault();
-      found[0].click();
+      entered = true;
+      openFirst();
     } else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       const next = place + (event.key === "ArrowDown" ? 1 : -1);
-      (found[next] || palette.querySelector("input")).focus();
+      (found[next] || query).focus();
     }
   });
   document.addEventListener("close", ({ target }) => {
