@@ -72,7 +72,5 @@ def test_a_broken_copy_breaks_the_case(broken: Break, name: str, monkeypatch: py
     files = (HERE / "freshness" / f"rules{end}.json" for end in ("", ".expected"))
     scenarios, answers = (json.loads(file.read_text()) for file in files)
     number = [each["name"] for each in scenarios].index(name)
-
     broken(monkeypatch)
-
     assert differences(answers[number], simulate(scenarios[number]), receipts=False)

@@ -27,9 +27,7 @@ def cases() -> list[Any]:
 @pytest.mark.parametrize(("scenario", "expected"), cases())
 def test_answer_is_the_expected_one(scenario: dict[str, Any], expected: dict[str, Any]) -> None:
     answer = json.loads(json.dumps(simulate(scenario)))
-
     found = differences(expected, answer, receipts=bool(scenario.get("receipts")))
-
     assert not found, f"{scenario['name']} ({scenario.get('why', '')})\n" + "\n".join(found)
 
 
@@ -39,5 +37,4 @@ def test_all_cases_are_there() -> None:
 
 def test_names_are_unique() -> None:
     names = [case.id for case in cases()]
-
     assert len(names) == len(set(names))

@@ -78,7 +78,6 @@ def timed_options(draw: st.DrawFn) -> ConsumerOptions:
 @given(declarations | st.builds(FlowDeclaration, timed_options()))
 def test_declaration_survives_its_text(declaration: FlowDeclaration) -> None:
     text = declaration_to_text(declaration)
-
     assert declaration_from_text(text) == declaration
     assert declaration_to_text(declaration_from_text(text)) == text
 

@@ -121,11 +121,9 @@ def test_deep_nesting_does_not_blow_the_stack(gate: str) -> None:
     expression: Any = "s3://b/a"
     for level in range(400):
         expression = {("all" if level % 2 else gate): [expression]}
-
     answer = simulate(
         {"name": "deep", "passes": "live", "consumers": {"c": expression}, "steps": [{"event": "s3://b/a"}]}
     )
-
     assert len(answer["runs"]) == 1  # type: ignore[arg-type]
 
 

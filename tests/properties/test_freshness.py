@@ -41,7 +41,6 @@ def simulated(consumers: Json, drawn: list[Json], *more: Json) -> Json:
 @given(diamonds(), steps)
 def test_in_the_end_everything_is_up_to_date(consumers: Json, drawn: list[Json]) -> None:
     found = simulated(consumers, drawn, {"event": "s"}, SETTLED, {"status": True})
-
     states = {uri: each["state"] for uri, each in found["answers"][0]["status"].items()}
     assert states == {"a": "fresh", "b": "fresh", "c": "fresh", "s": "source"}
 
@@ -51,12 +50,10 @@ def test_in_the_end_everything_is_up_to_date(consumers: Json, drawn: list[Json])
 def test_looking_changes_nothing(consumers: Json, drawn: list[Json]) -> None:
     plain = [step for step in drawn if "event" in step]
     looked = [each for step in plain for each in (step, {"advance": 0})]
-
     times = [
         [(run["consumer"], run["time"]) for run in simulated(consumers, each, SETTLED)["runs"]]
         for each in (plain, looked)
     ]
-
     assert sorted(times[0]) == sorted(times[1])
 
 
@@ -64,7 +61,6 @@ def test_looking_changes_nothing(consumers: Json, drawn: list[Json]) -> None:
 @given(diamonds(), steps)
 def test_one_run_at_a_time(consumers: Json, drawn: list[Json]) -> None:
     found = simulated(consumers, drawn, SETTLED)
-
     for name, spec in consumers.items():
         begins = sorted(_seconds(run["time"]) for run in found["runs"] if run["consumer"] == name)
         assert all(later - first >= spec["takes"] for first, later in pairwise(begins))

@@ -74,7 +74,6 @@ def naive_freshness(drawn: Json) -> Json:
 @pytest.mark.parametrize("number", [*range(40), 1327, 1479, 4551])
 def test_a_naive_reading_of_chapter_8_gives_the_same_answer(number: int) -> None:
     drawn = scenario(number)
-
     assert simulated_freshness(drawn) == naive_freshness(drawn)
 
 
@@ -137,9 +136,7 @@ def test_a_broken_copy_differs(broken: Break, number: int, monkeypatch: pytest.M
     drawn = scenario(number)
     expected = naive_freshness(drawn)
     assert simulated_freshness(drawn) == expected
-
     broken(monkeypatch)
-
     assert simulated_freshness(drawn) != expected
 
 
@@ -205,5 +202,4 @@ def shaped(*tables: Any) -> Json:
 @pytest.mark.parametrize("number", range(60))
 def test_a_naive_reading_of_chapter_9_gives_the_same_answer(number: int) -> None:
     drawn = drawn_scenario(number)
-
     assert simulated(drawn) == naive(drawn)

@@ -28,7 +28,6 @@ def test_three_hash_seeds_give_one_answer(module: str) -> None:
         subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True).stdout
         for seed in "123"
     ]
-
     assert found[0].count(b"\n") == len(SEEDED)
     assert len(set(found)) == 1
 
@@ -38,7 +37,6 @@ def test_the_order_of_definitions_and_a_flow_below_change_nothing(number: int) -
     drawn = scenario(number)
     plain, flows = answer(drawn), drawn["consumers"]
     below = {"schedule": {"eager": {}}, "makes": ["zz"], "reads": ["r", "s", *flows], "takes": 10}
-
     assert answer(drawn | {"consumers": dict(reversed(flows.items()))}) == plain
     assert _without("zz", answer(drawn | {"consumers": flows | {"zz": below}})) == plain
 

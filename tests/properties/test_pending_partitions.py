@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given
 
 from assetflow.core.partitions import (
@@ -54,6 +55,7 @@ mappers = st.sampled_from(
 keys = st.sampled_from([*HOURS[:4], *HOURS[24:28], *SEGMENTS])
 
 
+@pytest.mark.rule("5.3")
 @given(mappers, mappers, st.booleans(), st.lists(st.tuples(st.sampled_from([A, B]), keys), max_size=40))
 def test_a_key_has_one_pending_partition_and_an_event_is_in_one_place(
     of_a: PartitionMapper, of_b: PartitionMapper, both: bool, updates: list[tuple[Asset, str]]
@@ -112,7 +114,6 @@ def test_shuffling_the_events_gives_the_same_runs(
     events = [each for number, each in enumerate(events) if number % 29 != left_out]
     shuffled = list(events)
     random.shuffle(shuffled)
-
     assert _runs(of_a, of_b, events) == _runs(of_a, of_b, shuffled)
 
 

@@ -124,9 +124,7 @@ def test_a_condition_holds_when_a_subset_of_the_events_satisfies_it(
 def test_the_completing_event_is_the_last_of_the_shortest_prefix(condition: Condition, found: list[AssetEvent]) -> None:
     ordered = in_order(found)
     enough = [size for size in range(len(ordered) + 1) if holds(condition, ordered[:size])]
-
     expected = ordered[min(enough) - 1] if enough and min(enough) else None
-
     assert reach(condition, found).completing == expected
 
 

@@ -1,4 +1,4 @@
-"""What a timer makes ahead, over ten years in five time zones, is what 6.2 says: each time once, in order."""
+"""What a timer makes ahead, in five time zones, is what 6.2 says: each time once, in order."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random
 from uuid import uuid4
-from zoneinfo import ZoneInfo
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,7 +16,6 @@ from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 
 ZONES = ("Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "America/Sao_Paulo", "Asia/Kolkata")
-FIRST, LAST = datetime(2016, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def made_ahead(timetable: Timetable, since: datetime, until: datetime, random: Random, lead: Lead) -> list[datetime]:
@@ -34,57 +31,6 @@ def made_ahead(timetable: Timetable, since: datetime, until: datetime, random: R
             if now == until:
                 return [time for time in made if time <= until]
             now = min(until, max(found.again, now + timedelta(hours=random.choice([0, 0, 1, 30, 200]))))
-
-
-def by_the_rule(wall_hours: tuple[int, ...], zone: str, since: datetime, until: datetime) -> list[datetime]:
-    """The times of `30 <hours> * * *` with fixed hours: one for each day and hour."""
-    tz, found = ZoneInfo(zone), list[datetime]()
-    day = (since - timedelta(days=2)).date()
-    while day <= (until + timedelta(days=2)).date():
-        for hour in wall_hours:
-            wall = datetime(day.year, day.month, day.day, hour, 30, tzinfo=tz)
-            # The first of a repeated time; a skipped one read by the clock before the gap is the one moved on by it.
-            found.append(wall.replace(fold=0).astimezone(UTC))
-        day += timedelta(days=1)
-    return [time for time in sorted(set(found)) if since < time <= until]
-
-
-def every_real_hour(zone: str, since: datetime, until: datetime) -> list[datetime]:
-    """The times of `30 * * * *`: every moment at which the clock shows half past, looked for by the half hour."""
-    tz, moment, found = ZoneInfo(zone), since, list[datetime]()
-    while moment < until:
-        moment += timedelta(minutes=30)
-        if moment.astimezone(tz).minute == 30:
-            found.append(moment)
-    return found
-
-
-@pytest.mark.parametrize("zone", ZONES)
-def test_fixed_hours_over_ten_years(zone: str) -> None:
-    hours = (0, 1, 2, 3)
-    timetable = CronTriggerTimetable(f"30 {','.join(map(str, hours))} * * *", timezone=zone)
-    made = made_ahead(timetable, FIRST, LAST, Random(zone), Lead())
-    assert made == by_the_rule(hours, zone, FIRST, LAST)
-
-
-@pytest.mark.parametrize("zone", ZONES)
-def test_every_hour_around_the_days_on_which_clocks_change(zone: str) -> None:
-    timetable = CronTriggerTimetable("30 * * * *", timezone=zone)
-    for change in changes(zone):
-        since, until = change - timedelta(days=2), change + timedelta(days=2)
-        made = made_ahead(timetable, since, until, Random(zone), Lead())
-        assert made == every_real_hour(zone, since, until)
-
-
-def changes(zone: str) -> list[datetime]:
-    """The moments at which the clock of a zone was changed in these ten years."""
-    tz, found, hour = ZoneInfo(zone), list[datetime](), timedelta(hours=12)
-    moment = FIRST
-    while moment < LAST:
-        if moment.astimezone(tz).utcoffset() != (moment + hour).astimezone(tz).utcoffset():
-            found.append(moment)
-        moment += hour
-    return found or [FIRST + timedelta(days=3)]
 
 
 TIMETABLES = st.one_of(
@@ -114,7 +60,7 @@ LEADS = st.builds(
 def test_each_time_is_made_once_in_order_whenever_an_evaluator_looks(
     timetable: Timetable, since: datetime, lead: Lead, seed: int
 ) -> None:
-    until = since + timedelta(days=4)
+    until = since + timedelta(days=9)
     expected = [tick.time for tick in ticks_between(timetable, since, until)]
     assert made_ahead(timetable, since, until, Random(seed), lead) == expected
 

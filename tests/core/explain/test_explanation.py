@@ -106,7 +106,6 @@ def test_and_holds_since_its_last_member_and_or_since_its_first(schedule: object
 
 def test_a_name_that_nobody_has_is_never_satisfied_nor_is_what_needs_it() -> None:
     nobody = Asset.ref(name="nobody")
-
     rows = condition_rows(to_schedule((A & nobody) | B), QueuedEvents(), KnownNames(), NOW)
     assert [row.state for row in rows] == ["waiting", "never", "waiting", "never", "waiting"]
     told = explain_consumer(facts(A & nobody), NOW)
@@ -117,9 +116,7 @@ def test_a_name_that_nobody_has_is_never_satisfied_nor_is_what_needs_it() -> Non
 def test_references_and_aliases_are_satisfied_by_the_assets_they_mean() -> None:
     names = KnownNames({"a": A.uri}, {"late": [B.uri]})
     queue = QueuedEvents([event(A, 1), event(B, 2)])
-
     rows = condition_rows(to_schedule(Asset.ref(name="a") & AssetAlias("late")), queue, names, NOW)
-
     assert [row.satisfied_by for row in rows[1:]] == list(queue.events)
     assert f"of {B.uri}" in rows[2].words
 
@@ -133,7 +130,6 @@ def test_an_alias_says_whether_an_asset_is_linked_to_it(links: dict[str, list[st
 def test_a_deep_and_a_wide_condition_are_explained_and_written_as_json() -> None:
     deep = reduce(lambda inner, number: AssetAll(A, inner) if number % 2 else AssetAny(B, inner), range(2_000), A & B)
     wide = AssetAny(*(Asset(f"s3://lake/{number}") for number in range(5_000)))
-
     rows = condition_rows(to_schedule(deep), QueuedEvents([event(A, 1)]), KnownNames(), NOW)
     assert rows[-1].depth == 2_001
     assert len(condition_rows(to_schedule(wide), QueuedEvents(), KnownNames(), NOW)) == 5_001
@@ -174,7 +170,6 @@ def test_a_rolled_up_leaf_says_which_keys_are_missing_and_which_event_completed_
 )
 def test_the_state_of_a_consumer(given_facts: ConsumerFacts, state: str) -> None:
     told = explain_consumer(given_facts, NOW)
-
     assert told.state == state
     assert told.words.endswith(".")
     json.dumps(as_json(told))
@@ -211,16 +206,13 @@ def test_a_consumer_waits_since_its_last_decision_and_nothing_is_said_of_updates
 
 def test_the_next_time_based_run_is_told_unless_the_consumer_is_paused() -> None:
     schedule = AssetOrTimeSchedule(timetable="0 0 * * *", assets=[A])
-
     assert explain_consumer(facts(schedule), NOW).next_time == datetime(2026, 1, 2, tzinfo=UTC)
     assert explain_consumer(facts(schedule, paused=True), NOW).next_time is None
 
 
 def test_a_decision_names_the_event_that_completed_it() -> None:
     a, again, b, later = event(A, 1), event(A, 2), event(B, 3), event(B, 4)
-
     told = explain_decision(DecisionFacts(made(a, again, b, later), "flow/one"), consumer(A & B), KnownNames())
-
     assert told.completed_by == b
     assert "a AND b" in told.words
     assert json.loads(json.dumps(as_json(told)))["completed_by"] == str(b.id)
@@ -230,9 +222,7 @@ def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it()
     many = [event(A, number) for number in range(1, 6)]
     b = event(B, 9)
     facts_ = DecisionFacts(made(*many, b), "flow/one", total=100_000)
-
     told = explain_decision(facts_, consumer(A & B), KnownNames())
-
     assert told.oldest_events(3) == [*many[:2], b]
     assert told.oldest_events(6) == [*many, b]
     assert "with 100000 events" in told.words
@@ -242,7 +232,6 @@ def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it()
 def test_a_decision_of_a_schedule_that_changed_names_none() -> None:
     told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), consumer(B), KnownNames())
     gone = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), None, KnownNames())
-
     assert told.completed_by is None
     assert "its schedule is another one now" in told.words
     assert "no condition any more" in gone.words
@@ -346,7 +335,6 @@ def test_an_update_from_before_the_schedule_named_its_asset_says_so() -> None:
 )
 def test_what_became_of_a_decision(run: RunFacts, status: str, words: str) -> None:
     told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", run), consumer(A), KnownNames())
-
     assert words in told.run.words
     assert as_json(told)["run"]["status"] == status  # type: ignore[index]
 
@@ -389,9 +377,7 @@ def test_the_completing_event_ends_the_shortest_prefix_that_holds(condition: Any
 )
 def test_every_receipt_has_words(status: ReceiptStatus, fields: dict[str, Any], words: str) -> None:
     receipt = Receipt(**({"event": 1, "uri": A.uri, "consumer": 1, "status": status} | fields))
-
     told = explain_event(event(A, 1), [receipt], {1: "flow/one"}, [DecisionFacts(made(event(A, 1)), "flow/one")])
-
     assert words in told.receipts[0].words
     json.dumps(as_json(told))
 
@@ -399,6 +385,5 @@ def test_every_receipt_has_words(status: ReceiptStatus, fields: dict[str, Any], 
 def test_an_event_says_who_made_it() -> None:
     run = SourceFlowRun(uuid4(), "calm-fox", flow_name="ingest", deployment_name="nightly")
     by_task = event(A, 1, origin=Origin("task", SourceTaskRun(uuid4(), "load"), run))
-
     assert "task load of flow run calm-fox (ingest/nightly)" in explain_event(by_task, [], {}).words
     assert "the command line (ann)" in explain_event(event(A, 1, origin=Origin("cli", by="ann")), [], {}).words

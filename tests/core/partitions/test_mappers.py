@@ -1,4 +1,4 @@
-"""Mappers beyond the conformance cases: Airflow's constructors, clock-change days, errors, and JSON."""
+"""Mappers beyond the conformance cases: what is refused, errors, and JSON."""
 
 from __future__ import annotations
 
@@ -36,37 +36,7 @@ def fan_out(upstream: PartitionMapper, window: Window, downstream: PartitionMapp
 
 
 WITH_ZONE = "%Y-%m-%dT%H%z"
-IN_NEW_YORK = StartOfHourMapper(timezone=NEW_YORK)
-WITH_OFFSETS = StartOfHourMapper(timezone=NEW_YORK, input_format=WITH_ZONE, output_format=WITH_ZONE)
 WEEK = fan_out(StartOfWeekMapper(), WeekWindow())
-DAY_OF_MONTH = StartOfDayMapper(input_format="%Y-%m-%d", output_format="d%d")
-
-
-@pytest.mark.rule("5.1")
-@pytest.mark.parametrize(
-    ("mapper", "key", "targets"),
-    [
-        # A key at a skipped time moves on with the clock; both hours of a repeated one stay apart if the keys say so.
-        (IN_NEW_YORK, "2026-03-08T02:30:00", ["2026-03-08T03"]),
-        (IN_NEW_YORK, "2026-11-01T01:30:00", ["2026-11-01T01"]),
-        (WITH_OFFSETS, "2026-11-01T05+0000", ["2026-11-01T01-0400"]),
-        (WITH_OFFSETS, "2026-11-01T06+0000", ["2026-11-01T01-0500"]),
-        # A day that starts at one o'clock is still that day.
-        (StartOfDayMapper(timezone="America/Sao_Paulo"), "2018-11-04T00:30:00", ["2018-11-04"]),
-        # A chain may fan out; equal target keys count once.
-        (ChainMapper(WEEK, DAY_OF_MONTH), "2026-03-04T00:00:00", [f"d{day:02}" for day in range(2, 9)]),
-        (ChainMapper(WEEK, FixedKeyMapper("all")), "2026-03-04T00:00:00", ["all"]),
-        (
-            fan_out(StartOfWeekMapper(), WeekWindow(), IdentityMapper()),
-            "2026-03-04T05:06:07",
-            [f"2026-03-{day:02}T00:00:00" for day in range(2, 9)],
-        ),
-        (fan_out(IdentityMapper(), SegmentWindow(["us", "eu", "us", "ap"]), IdentityMapper()), "x", ["us", "eu", "ap"]),
-    ],
-)
-def test_target_keys(mapper: PartitionMapper, key: str, targets: list[str]) -> None:
-    assert list(mapper.to_downstream(key)) == targets
-    assert list(mapper_from_json(mapper.as_json()).to_downstream(key)) == targets
 
 
 def test_an_error_names_key_format_and_example() -> None:

@@ -80,12 +80,6 @@ def test_a_day_on_which_the_clock_changes(day: str, hours: int) -> None:
     assert not rollup.is_met(day, sorted(awaited)[1:])
 
 
-def test_of_a_repeated_hour_the_second_is_awaited() -> None:
-    awaited = RollupMapper(upstream_mapper=HOURS_OF_NEW_YORK, window=DayWindow()).awaited("2026-11-01")
-    assert "2026-11-01T01-0500" in awaited
-    assert "2026-11-01T01-0400" not in awaited
-
-
 def test_nothing_is_enough_for_a_target_that_cannot_be_read() -> None:
     rollup = RollupMapper(upstream_mapper=StartOfDayMapper(), window=MonthWindow(), wait_policy=MinimumCount(-31))
     with pytest.raises(MappingError):

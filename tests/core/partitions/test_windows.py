@@ -8,7 +8,6 @@ import pytest
 
 from assetflow.core.partitions import (
     DayWindow,
-    Direction,
     MonthWindow,
     QuarterWindow,
     SegmentWindow,
@@ -19,7 +18,6 @@ from assetflow.core.partitions import (
     window_from_json,
 )
 from assetflow.core.partitions.ranges import KeySeries, read_period, series_of_keys
-from assetflow.core.partitions.windows import TIME_WINDOWS
 from assetflow.core.rules.timers import target_keys_between
 from assetflow.core.time.timetables import CronPartitionTimetable
 from assetflow.core.values.schedules import Schedule
@@ -30,36 +28,10 @@ def day(text: str) -> datetime:
     return datetime.fromisoformat(text)
 
 
-def test_a_leap_month_has_its_29_days() -> None:
-    starts = MonthWindow().starts(day("2024-02-01"))
-    assert (len(starts), starts[0], starts[-1]) == (29, day("2024-02-01"), day("2024-02-29"))
-
-
-def test_backward_is_open_at_its_beginning_and_closed_at_its_end() -> None:
-    starts = MonthWindow(direction=Direction.BACKWARD).starts(day("2024-03-01"))
-    assert (len(starts), starts[0], starts[-1]) == (29, day("2024-02-02"), day("2024-03-01"))
-    assert WeekWindow(direction=Direction.BACKWARD).starts(day("2026-03-02"))[0] == day("2026-02-24")
-    assert DayWindow(direction=Direction.BACKWARD).starts(day("2026-03-02"))[0] == day("2026-03-01T01:00")
-
-
-def test_months_cross_the_year() -> None:
-    assert QuarterWindow(direction=Direction.BACKWARD).starts(day("2026-01-01"))[0] == day("2025-11-01")
-    assert YearWindow().starts(day("2026-07-01"))[-1] == day("2027-06-01")
-
-
 @pytest.mark.parametrize("window", [MonthWindow(), QuarterWindow(), YearWindow()])
 def test_months_start_on_day_one(window: TimeWindow) -> None:
     with pytest.raises(MappingError, match="2026-03-04"):
         window.starts(day("2026-03-04"))
-
-
-@pytest.mark.parametrize("kind", TIME_WINDOWS)
-@pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_json(kind: str, direction: str) -> None:
-    window = window_from_json({"kind": kind, "direction": direction})
-    assert isinstance(window, TIME_WINDOWS[kind])
-    assert window_from_json(window.as_json()) == window
-    assert window.describe()
 
 
 def test_directions_are_named_as_in_airflow() -> None:

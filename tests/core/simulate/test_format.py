@@ -51,7 +51,6 @@ def scenario(*steps: Any, **more: Any) -> dict[str, Any]:
 def test_step_is_refused_with_its_place(step: Any) -> None:
     with pytest.raises(InvalidScenario, match=r"^file\.json: scenario 's', step 1") as caught:
         read_scenario(scenario(EVENT, step), "file.json")
-
     assert caught.value.message
 
 
@@ -118,7 +117,6 @@ def test_scenario_is_refused(data: Any) -> None:
 )
 def test_what_the_contract_refuses_is_an_error_in_the_answer(consumer: Any) -> None:
     answer = simulate(scenario(EVENT, {"tick": True}, consumers={"c": consumer, "d": "s3://b/a"}))
-
     errors: Any = answer["errors"]
     assert [(error["step"], error["consumer"]) for error in errors] == [(None, "c")]
     assert errors[0]["rule"]
@@ -132,9 +130,7 @@ def test_place_inside_an_expression_is_named() -> None:
 
 def test_steps_are_a_minute_apart_unless_they_say_otherwise() -> None:
     steps = [EVENT, EVENT, EVENT | {"at": "2026-01-01T03:00:00+02:00"}, {"advance": 5}, EVENT]
-
     read = read_scenario(scenario(*steps, start="2026-01-01T00:00:00Z"))
-
     assert [step.time.strftime("%H:%M:%S") for step in read.steps] == [
         "00:01:00", "00:02:00", "01:00:00", "01:00:05", "01:01:05",
     ]  # fmt: skip
@@ -144,7 +140,6 @@ def test_null_is_as_good_as_left_out() -> None:
     given = {"schedule": {"eager": {"lookback": None}}, "makes": ["s3://b/b"], "reads": ["s3://b/a"], "paused": None}
     short = {"schedule": {"eager": {}}, "makes": ["s3://b/b"], "reads": ["s3://b/a"]}
     event = {"event": "s3://b/a", "extra": None, "aliases": None, "at": None}
-
     assert simulate(scenario(event, {"tick": True}, consumers={"c": given}, receipts=True)) == simulate(
         scenario(EVENT, {"tick": True}, consumers={"c": short}, receipts=True)
     )
@@ -154,21 +149,12 @@ def test_place_inside_a_step_and_its_keys_are_named() -> None:
     step = {"task": {"outlets": ["s3://b/a"], "emit": [{"asset": "s3://b/a", "key": "k"}]}}
     with pytest.raises(InvalidScenario, match=r"step 1, task, emit\[0\]: unknown key 'key'") as caught:
         read_scenario(scenario(EVENT, step))
-
     assert caught.value.fix == "Known are asset, alias, extra, partition_keys"
-
-
-def test_simulating_twice_gives_the_same_answer() -> None:
-    given = scenario(EVENT, {"tick": True}, consumers={"c": "s3://b/a"}, receipts=True)
-
-    assert simulate(given) == simulate(given)
 
 
 def test_a_refused_leaf_is_named_by_its_place_in_the_expression() -> None:
     consumers = {"c": {"any": ["a", {"all": ["b", {"alias": " "}]}]}, "d": "airflow://x"}
-
     errors: Any = simulate({"name": "n", "consumers": consumers, "steps": []})["errors"]
-
     assert [(each["consumer"], each["error"].split(":")[0]) for each in errors] == [
         ("c", "any[1], all[1]"),
         ("d", "The scheme of 'airflow"),
@@ -181,6 +167,5 @@ def test_flows_that_keep_each_other_running_are_refused_by_name(takes: float) ->
         "a": {"schedule": "b", "makes": ["a"], "takes": takes},
         "b": {"schedule": "a", "makes": ["b"], "takes": takes},
     }
-
     with pytest.raises(InvalidScenario, match=r"keep each other running: (a → b → a|b → a → b)\."):
         simulate(scenario({"event": "a"}, {"advance": 3600}, consumers=circle, passes="live"))

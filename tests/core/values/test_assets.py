@@ -18,28 +18,25 @@ from assetflow.errors import InvalidAsset
 
 
 @pytest.mark.parametrize(
-    "asset",
+    ("asset", "name"),
     [
-        Asset("orders", "s3://b/a"),
-        Asset("s3://b/a", name="orders"),
-        Asset(name="orders", uri="s3://b/a/"),
-        Asset(uri="S3://b/a#x", name="orders"),
+        (Asset("orders", "s3://b/a"), "orders"),
+        (Asset("s3://b/a", name="orders"), "orders"),
+        (Asset(name="orders", uri="s3://b/a/"), "orders"),
+        (Asset(uri="S3://b/a#x", name="orders"), "orders"),
+        # Without a name, the name is the normalised URI.
+        (Asset("s3://b/a/"), "s3://b/a"),
+        (Asset(uri="s3://b/a/"), "s3://b/a"),
+        (Asset(name="s3://b/a/"), "s3://b/a"),
+        (Asset(name="s3://b/a/", uri="s3://b/a/"), "s3://b/a"),
     ],
 )
-def test_rule_1_2_ways_to_name_an_asset(asset: Asset) -> None:
-    assert (asset.uri, asset.name) == ("s3://b/a", "orders")
-
-
-@pytest.mark.parametrize(
-    "asset", [Asset("s3://b/a/"), Asset(uri="s3://b/a/"), Asset(name="s3://b/a/", uri="s3://b/a/"), Asset(name="s3://b/a/")]
-)  # fmt: skip
-def test_rule_1_2_without_a_name_it_is_the_normalised_uri(asset: Asset) -> None:
-    assert (asset.uri, asset.name) == ("s3://b/a", "s3://b/a")
+def test_rule_1_2_ways_to_name_an_asset(asset: Asset, name: str) -> None:
+    assert (asset.uri, asset.name) == ("s3://b/a", name)
 
 
 def test_rule_1_1_identity_is_the_uri() -> None:
     one, other = Asset("s3://b/a", name="n", group="g", extra={"x": 1}), Asset("s3://b/a/")
-
     assert one == other
     assert len({one, other}) == 1
     assert one != Asset("s3://b/A")
@@ -65,7 +62,6 @@ def test_rule_1_1_identity_is_the_uri() -> None:
 def test_rules_1_2_to_1_7_what_is_refused_says_which_rule(make: Any) -> None:
     with pytest.raises(InvalidAsset) as caught:
         make()
-
     assert caught.value.rule
 
 

@@ -34,12 +34,6 @@ def test_python_words_are_refused() -> None:
         bool(A and B)
 
 
-def test_postfix_goes_there_and_back() -> None:
-    condition = A & (B | C) & AssetAlias("x") & AssetAll()
-
-    assert from_postfix(condition.postfix) == condition
-
-
 @pytest.mark.parametrize("nodes", [[], [A, B], [A, Gate("all", 2)], [A, Gate("any", -1)]])
 def test_damaged_postfix_is_refused(nodes: list[object]) -> None:
     with pytest.raises(InvalidSchedule):
@@ -54,7 +48,6 @@ def test_needed_uris_are_those_that_no_or_stands_above() -> None:
 
 def test_tokens_are_the_index_entries() -> None:
     condition = A & Asset.ref(name="n") & Asset.ref(uri="s3://b/b") & AssetAlias("x")
-
     assert condition.tokens == {Token("uri", A.uri), Token("name", "n"), Token("uri", B.uri), Token("alias", "x")}
 
 

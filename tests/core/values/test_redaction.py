@@ -74,7 +74,6 @@ def test_an_event_is_shown_without_secrets() -> None:
     asset = Asset("s3://b/a", extra={"token": "x", "team": "y"})
     event = AssetEvent(uuid4(), asset, datetime.now(UTC), Origin("task", flow_run=run), {"secret": "x", "rows": 1})
     shown = redacted(event)
-
     assert (shown.extra, shown.asset.extra) == ({"secret": REDACTED, "rows": 1}, {"token": REDACTED, "team": "y"})
     assert shown.source_flow_run is not None
     assert shown.source_flow_run.parameters == {"db": {"password": REDACTED}}
@@ -111,16 +110,15 @@ def test_addresses_are_shown_without_passwords(text: str, shown: str) -> None:
 INVISIBLE = "\u200b\u200e\u200f\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufeff"
 
 
-@pytest.mark.parametrize("character", INVISIBLE)
-def test_what_cannot_be_seen_becomes_an_escape(character: str) -> None:
-    assert shown(f"a{character}b") == f"a\\u{ord(character):04x}b"
-
-
-def test_control_characters_become_escapes() -> None:
-    assert shown("a\x1b[31mb\n\U000e0001") == "a\\x1b[31mb\\n\\U000e0001"
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        *((f"a{each}b", f"a\\u{ord(each):04x}b") for each in INVISIBLE),
+        ("a\x1b[31mb\n\U000e0001", "a\\x1b[31mb\\n\\U000e0001"),
+        ("Grüße, 数据 – s3://lake/ä", "Grüße, 数据 – s3://lake/ä"),
+        (7, "7"),
+    ],
+)
+def test_what_cannot_be_seen_becomes_an_escape(given: object, expected: str) -> None:
+    assert shown(given) == expected
     assert shown("a\nb\x07", keep="\n") == "a\nb\\x07"
-
-
-def test_other_text_stays() -> None:
-    assert shown("Grüße, 数据 – s3://lake/ä") == "Grüße, 数据 – s3://lake/ä"
-    assert shown(7) == "7"

@@ -26,7 +26,6 @@ PLAIN = {"id": NUMBER, "uri": "s3://shop/orders", "occurred": "2026-01-01T00:00:
 
 def test_rule_1_6_all_names_travel_with_an_update() -> None:
     event = event_from_json(PLAIN | {"name": "sales", "names": ["revenue"]})
-
     assert event.asset.names == ("sales", "revenue")
     assert event_from_json(event_to_json(event)).asset.names == ("sales", "revenue")
 
