@@ -50,7 +50,6 @@ def test_one_more_event_of_a_key_reads_that_key_only(sqlite_ledger: Ledger) -> N
     sqlite_ledger.writer.events.record([keyed(3_000)], NOW)
     with statements(sqlite_ledger) as sent:
         ((_, decisions),) = sqlite_ledger.writer.events.record([update(B, partition_key="k7")], NOW)
-
     assert [decision.target_key for decision in decisions] == ["k7"]
     assert len(sent) < 40
     assert scans(sqlite_ledger, sent) == []
@@ -76,7 +75,6 @@ def test_a_page_of_many_partitions_reads_that_page_only(ledger: Ledger, size: in
     consumer = deploy(ledger, PartitionedAssetTimetable(assets=A & B), "waits/one")
     ledger.writer.events.record([keyed(size), keyed(1)], NOW)
     reader = ledger.reader
-
     assert reader.queues.size(consumer.id) == (size, size + 1)
     assert reader.queues.pending_keys(consumer.id, limit=2) == ["k0", "k1"]
     assert reader.queues.pending_keys(consumer.id, after="k0", limit=1) == ["k1"]

@@ -13,7 +13,7 @@ import pytest
 from assetflow.core.kept import Kept
 from assetflow.core.rules.state import Limits, State, names, queues
 from assetflow.core.rules.state.names import KnownAsset, weight_of_options
-from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.values.schedules import ConsumerOptions
@@ -37,41 +37,6 @@ def decided(ledger: Ledger, *assets: Asset, **fields: object) -> list[str | None
     """Record an update of these assets, and return the target keys of the decisions."""
     [(_, decisions)] = ledger.writer.events.record([update(*assets, **fields)], NOW)
     return [decision.target_key for decision in decisions]
-
-
-def test_a_queue_that_another_process_filled_or_emptied(ledger: Ledger, other: Ledger) -> None:
-    deploy(ledger, A & B)
-    assert decided(ledger, A) == []
-    assert decided(other, B) == [None]
-    assert decided(ledger, B) == []
-    assert decided(other, A) == [None]
-    assert decided(ledger, A) == []
-    other.writer.queues.remove(1, by="somebody", now=NOW)
-    assert decided(ledger, B) == []
-
-
-def test_consumers_that_another_process_changed(ledger: Ledger, other: Ledger) -> None:
-    consumer = deploy(ledger, A)
-    assert decided(ledger, A) == [None]
-    other.writer.consumers.switch(consumer.id, paused=True, now=NOW)
-    assert decided(ledger, A) == []
-    other.writer.consumers.switch(consumer.id, paused=False, now=NOW)
-    other.writer.consumers.change(consumer.id, declared(C), NOW)
-    assert decided(ledger, A) == []
-    assert decided(ledger, C) == [None]
-    deploy(other, C, "flow/two")
-    assert decided(ledger, C) == [None, None]
-    other.writer.consumers.remove(consumer.id, NOW)
-    assert decided(ledger, C) == [None]
-
-
-def test_names_and_links_that_another_process_made(ledger: Ledger, other: Ledger) -> None:
-    deploy(ledger, Asset.ref(name="bee") & C, "flow/name")
-    deploy(ledger, AssetAlias("x") & C, "flow/alias")
-    plain = Asset(B.uri)
-    assert decided(ledger, plain, C) == []
-    decided(other, Asset(B.uri, name="bee"), aliases=("x",))
-    assert decided(ledger, plain, C) == [None, None]
 
 
 def test_what_was_rolled_back_is_not_remembered(ledger: Ledger) -> None:

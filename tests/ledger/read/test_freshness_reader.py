@@ -59,7 +59,6 @@ def words(ledger: Ledger, minute: int = 0) -> list[str]:
 def test_8_9_an_asset_that_nobody_compares_is_unknown(ledger: Ledger) -> None:
     deploy(ledger, A)
     record(ledger, A)
-
     assert states(ledger, A) == ["unknown"]
     assert not ledger.reader.freshness.compares()
     assert ledger.reader.freshness.statuses(None, NOW) == []
@@ -124,7 +123,6 @@ def test_8_9_fresh_keys_below_something_stale_are_outdated(ledger: Ledger) -> No
 def test_8_9_the_list_has_everything_that_is_compared(ledger: Ledger) -> None:
     deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
     deploy_maker(ledger, A, [B], [A], "make-b/x")
-
     found = [(each.uri, each.state) for each in ledger.reader.freshness.statuses(None, NOW)]
     assert found == [(A.uri, "unknown"), (B.uri, "missing"), (C.uri, "missing")]
 
@@ -134,7 +132,6 @@ def test_8_9_not_more_causes_than_people_read(ledger: Ledger) -> None:
     run(ledger, record(ledger, A), B)
     for number in range(MOST_CAUSES + 20):
         record(ledger, A, partition_key=str(number))
-
     assert len(status(ledger, B).causes) == MOST_CAUSES
 
 
@@ -155,9 +152,7 @@ def test_8_16_a_plan_says_when_a_target_is_looked_at_next(ledger: Ledger) -> Non
     deploy_maker(ledger, Eager(retries=1), [B], [A], "make-b/x")
     deploy_maker(ledger, Eager(), [C], [B, A], "make-c/x")
     run(ledger, record(ledger, A), outcome="failed")
-
     first, second = (each.targets[0] for each in ledger.reader.freshness.plan(NOW))
-
     assert (first.verdict, first.look, first.looked_at) == ("retry", NOW + 5 * MINUTE, "2026-01-01 12:05:00 UTC")
     assert (second.verdict, second.looked_at) == ("missing_input", f"when {B.uri} is updated")
 
@@ -181,10 +176,8 @@ def test_8_2_versions_with_the_run_that_made_each(ledger: Ledger) -> None:
     deploy_maker(ledger, Eager(), [B], [A], "make/x", code_version="1")
     made = record(ledger, A, data_version="first")
     run(ledger, made, B)
-
     (newest,) = ledger.reader.freshness.versions(B.uri)
     (source,) = ledger.reader.freshness.versions(A.uri)
-
     assert (newest.producer, newest.flow_run_id, newest.read) == ("make/x", made[0].id, {A.uri: source.sequence})
     assert (source.data_version, source.producer, source.flow_run_id) == ("first", None, None)
     assert ledger.reader.freshness.versions(B.uri, before=newest.sequence) == []
@@ -194,9 +187,7 @@ def test_8_5_what_was_read_stands_beside_what_there_is_now(ledger: Ledger) -> No
     deploy_maker(ledger, Eager(), [B], [A], "make/x")
     run(ledger, record(ledger, A, data_version="first"), B)
     record(ledger, A, data_version="second")
-
     (each,) = ledger.reader.freshness.explained(B.uri, None, NOW).reads
-
     assert (each.read, each.now, each.same) == ("first", "second", False)
 
 
@@ -275,7 +266,6 @@ def test_8_12_a_data_path_may_end_at_something_made_that_was_not_read(ledger: Le
     record(ledger, A)
     record(ledger, C, minute=1, inputs={B.uri: 1})
     record(ledger, B, minute=2, inputs={A.uri: 1})
-
     path = [(step.uri, step.moment, step.source) for step in ledger.reader.freshness.data_path(C.uri)]
     assert path == [(C.uri, NOW + 2 * MINUTE, False), (B.uri, NOW + 2 * MINUTE, False)]
     assert ledger.reader.freshness.data_path("s3://lake/nothing") == []
@@ -285,7 +275,5 @@ def test_8_12_the_data_path_of_current_data_is_the_asset_alone(ledger: Ledger) -
     deploy_maker(ledger, Eager(on=()), [B], [A], "make-b/x")
     record(ledger, A)
     record(ledger, B, minute=1, inputs={A.uri: 1})
-
     (step,) = ledger.reader.freshness.data_path(B.uri)
-
     assert (step.uri, step.moment, as_json(step)["data_time"]) == (B.uri, None, "current")

@@ -65,7 +65,6 @@ def test_what_was_removed_later_was_still_queued(ledger: Ledger) -> None:
     consumer = deploy(ledger, A & B)
     record(ledger, 1, A)
     ledger.writer.queues.remove(consumer.id, by="me", why="wrong", now=NOW + 5 * MINUTE)
-
     assert states(then(ledger, 3))[1] == "satisfied"
     assert states(then(ledger, 6))[1] == "waiting"
 
@@ -95,26 +94,6 @@ def test_partitions_are_told_as_they_were(ledger: Ledger) -> None:
     assert (day.target_key, len(day.received), len(day.missing)) == ("2026-01-01", 11, 13)
     assert [each.target_key for each in then(ledger, 31).partitions] == ["2026-01-02"]
     assert [each.target_key for each in then(ledger, 31, "2026-01-01").partitions] == ["2026-01-01"]
-
-
-@pytest.mark.parametrize(
-    ("schedule", "options", "minute", "words"),
-    [
-        (A, {"intake": Intake(debounce=HOUR)}, 30, "It waits until 2026-01-01 13:01:00 UTC (debounce"),
-        (
-            Schedule(A, opening=Opening(CronTriggerTimetable("0 18 * * *"))),
-            {},
-            30,
-            "It waits until 2026-01-01 18:00:00 UTC (its schedule opens then).",
-        ),
-    ],
-)
-def test_what_the_clock_held_back_is_told(ledger: Ledger, schedule: Any, options: Any, minute: int, words: str) -> None:
-    deploy(ledger, schedule, **options)
-    record(ledger, 1, A)
-    later = datetime(2026, 1, 3, tzinfo=UTC)
-    ledger.writer.clock.run(later, later)
-    assert words in then(ledger, minute).words
 
 
 ONE = "2026-01-01T13:00:00Z"
@@ -147,29 +126,28 @@ def explained(ledger: Ledger, now: Any = NOW) -> Any:
         ),
     ],
 )
-def test_the_words_say_until_when_it_waits(
-    sqlite_ledger: Ledger, schedule: Any, options: Any, words: str, waits: set[str], until: str | None
+def test_the_words_say_until_when_it_waits_and_waited(
+    ledger: Ledger, schedule: Any, options: Any, words: str, waits: set[str], until: str | None
 ) -> None:
-    deploy(sqlite_ledger, schedule, **options)
-    sqlite_ledger.writer.events.record([update(A)], NOW)
-
-    found = explained(sqlite_ledger)
-
+    deploy(ledger, schedule, **options)
+    ledger.writer.events.record([update(A)], NOW)
+    found = explained(ledger)
     assert found.state == "waiting"
     assert found.words.startswith("The condition of flow/one holds. It waits ")
     assert words in found.words
     said = as_json(found)
     assert set(said["waits"]) == set(said["because"]) == waits
     assert said["until"] == until
+    later = datetime(2026, 1, 3, tzinfo=UTC)
+    ledger.writer.clock.run(later, later)
+    assert words in then(ledger, 30).words
 
 
 @pytest.mark.rule("9.15")
 def test_what_expires_and_the_next_deadline_are_told(sqlite_ledger: Ledger) -> None:
     deploy(sqlite_ledger, (A & B).within(2 * HOUR), deadline=Deadline(HOUR))
     sqlite_ledger.writer.events.record([update(A)], NOW)
-
     found = explained(sqlite_ledger)
-
     assert "still needs" in found.words
     (expiry,) = as_json(found)["expires"]
     assert expiry["at"] == "2026-01-01T14:00:00Z"
@@ -181,6 +159,5 @@ def test_what_expires_and_the_next_deadline_are_told(sqlite_ledger: Ledger) -> N
 def test_a_consumer_that_is_not_timed_says_nothing_of_it(sqlite_ledger: Ledger) -> None:
     deploy(sqlite_ledger, A & B)
     sqlite_ledger.writer.events.record([update(A)], NOW)
-
     told = as_json(explained(sqlite_ledger))
     assert (told["waits"], told["because"], told["until"], told["expires"]) == ({}, [], None, [])

@@ -33,11 +33,9 @@ def planned(ledger: Ledger) -> dict[str, str]:
 def test_all_flows_are_read_once(ledger: Ledger) -> None:
     deploy_maker(ledger, Eager(), [B], [A], "make/b")
     before = planned(ledger)
-
     with statements(ledger) as sent:
         assert planned(ledger) == before
         ledger.reader.what_if.recorded([update(A)], NOW)
-
     assert not [text for text, _ in sent if "FROM consumer" in text and "removed_at IS NULL ORDER BY" in text]
 
 
@@ -57,9 +55,7 @@ def test_a_flow_that_is_deployed_switched_or_removed_is_seen(ledger: Ledger) -> 
 def test_a_name_that_an_update_gives_is_seen(ledger: Ledger) -> None:
     deploy_maker(ledger, Eager(Asset.ref(name="named")), [B], [], "make/b")
     assert ledger.reader.freshness.readers(NAMED.uri, NOW) == []
-
     ledger.writer.events.record([update(NAMED)], NOW)
-
     assert [each.consumer for each in ledger.reader.freshness.readers(NAMED.uri, NOW)] == ["make/b"]
 
 
@@ -68,20 +64,16 @@ def test_what_would_happen_is_not_remembered(ledger: Ledger) -> None:
     ledger.writer.consumers.switch(made.id, paused=True, now=NOW)
     ledger.writer.events.record([update(A)], NOW)
     before = planned(ledger)
-
     (run,) = ledger.reader.what_if.resumed(made.id, NOW).starts
     assert run.consumer == "make/b"
-
     assert planned(ledger) == before
 
 
 def test_what_a_new_name_would_lead_to_is_told_without_writing(ledger: Ledger) -> None:
     deploy_maker(ledger, Eager(Asset.ref(name="named")), [B], [], "make/b")
     ledger.writer.events.record([update(Asset(NAMED.uri))], NOW)
-
     with statements(ledger) as sent:
         assert not ledger.reader.what_if.recorded([update(NAMED)], NOW).known
-
     assert not [text for text, _ in sent if text.startswith(("INSERT", "UPDATE"))]
 
 
@@ -112,7 +104,6 @@ def test_keys_are_counted_between_neighbours_and_from_the_last_one_on(ledger: Le
     others = [event(A), event(B, partition_key="2026-01-05")]
     ledger.writer.events.record([recording(*twice, *others)], NOW)
     count = ledger.reader.partitions.counts_from
-
     assert count(A.uri, ["2026-01-01", "2026-01-03", "2026-01-10", "2026-01-15", "2026-01-20"]) == [2, 2, 0, 0, 2]
     assert count(A.uri, ["2026-01-02", "2026-02-01"]) == [5, 0]
     assert count("s3://lake/nothing", ["2026-01-02", "2026-02-01"]) == [0, 0]
@@ -135,6 +126,7 @@ def test_older_and_newer_events_have_receipts_as_soon_as_they_are_consumed(ledge
         assert (record.receipt.status, record.receipt.decision) == ("consumed", decision.id)
 
 
+@pytest.mark.rule("5.6")
 def test_an_older_event_that_is_carried_over_and_consumed_in_one_transaction(ledger: Ledger) -> None:
     consumer = deploy(ledger, PartitionedAssetTimetable(assets=A & B))
     given = update(A, partition_key="key")
@@ -211,8 +203,6 @@ def test_of_very_many_consumed_events_the_first_of_an_asset_is_read_however_late
     for asset in (A, A, A, A, B):
         ledger.writer.events.record([update(asset)], NOW)
     (record,) = ledger.reader.decisions.find()
-
     found = ledger.reader.decisions.sample_of(record, most=2)
-
     assert ([event.sequence for event in found.events], found.total) == ([1, 2, 5], 5)
     assert len(ledger.reader.decisions.sample_of(record, most=6).events) == 5

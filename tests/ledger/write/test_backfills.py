@@ -18,7 +18,7 @@ from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import Conflict, InvalidCall, UnknownBackfill
 from assetflow.ledger import Ledger
 from assetflow.ledger.write import backfills as writing
-from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, RIGHT, Place, kept
+from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, Place, kept
 
 DAY = Asset("s3://lake/day")
 NONE = dict.fromkeys(("todo", "asked", "done", "failed", "removed"), 0)
@@ -70,18 +70,6 @@ def hourly(place: Place, hours: int = 4) -> None:
         waiting += place.run(name, decision, CORE if name == "hours" else DAY)
 
 
-def test_8_18_what_is_below_runs_when_all_above_it_is_done(place: Place) -> None:
-    fresh_chain(place)
-    (core,) = begin(place, CORE.uri)
-    assert (place.names([core]), core.kind, core.because[0].kind) == (["core"], "backfill", "backfill")
-    assert not place.make("core", core, CORE), "the flow below waits in the backfill, and is not asked for by itself"
-    (board,) = place.end(core)
-    assert (place.names([board]), board.kind) == (["board"], "backfill")
-    assert state(place) == ("running", {"asked": 1, "done": 1})
-    assert not place.run("board", board, BOARD)
-    assert state(place) == ("completed", {"done": 2})
-
-
 def test_8_18_a_failure_takes_off_what_is_below_and_resume_runs_it_again(place: Place) -> None:
     fresh_chain(place)
     (core,) = begin(place, CORE.uri)
@@ -111,21 +99,6 @@ def test_8_18_a_stopped_backfill_asks_for_nothing_and_holds_nothing(place: Place
     assert state(place) == ("completed", {"done": 2})
 
 
-def test_8_18_a_pause_does_not_hold_it(place: Place) -> None:
-    fresh_chain(place)
-    place.ledger.writer.consumers.switch(place.consumers["core"].id, paused=True, now=place.later())
-    assert place.names(begin(place, CORE.uri)) == ["core"]
-
-
-def test_8_18_two_backfills_of_one_target_run_it_one_after_the_other(place: Place) -> None:
-    fresh_chain(place)
-    (core,) = begin(place, CORE.uri, down=False)
-    assert not begin(place, CORE.uri, down=False)
-    again, _ = place.run("core", core, CORE)
-    assert (again.kind, again.id != core.id) == ("backfill", True)
-    assert (state(place, 1)[0], state(place, 2)[0]) == ("completed", "running")
-
-
 def test_8_18_flows_with_event_schedules_are_backfilled_where_nothing_is_compared(place: Place) -> None:
     """Nothing is Eager: the ledger compares nothing, yet the makers of assets can be backfilled."""
     by_key = to_schedule(PartitionedAssetTimetable(assets=RAW))
@@ -140,15 +113,6 @@ def test_8_18_flows_with_event_schedules_are_backfilled_where_nothing_is_compare
     assert place.names([second]) == ["core 2026-01-02"]
     place.run("core", second, CORE)
     assert state(place) == ("completed", {"done": 2})
-
-
-def test_another_process_carries_it_out(place: Place) -> None:
-    """The evaluator remembers the ledger, and hears of a backfill that a command began."""
-    fresh_chain(place)
-    with opened_again(place) as beside:
-        (core,) = begin(Place(beside, place.now, place.consumers), CORE.uri)
-    (board,) = place.run("core", core, CORE)
-    assert place.names([board]) == ["board"]
 
 
 @pytest.mark.rule("8.18")
@@ -232,15 +196,3 @@ def test_pruning_removes_old_backfills_that_ended(place: Place) -> None:
     place.run("core", core, CORE)
     place.ledger.writer.prune(place.now + timedelta(days=1), 10_000)
     assert place.ledger.reader.backfills.all() == []
-
-
-def test_diamonds_wait_for_both_sides(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    place.deploy("left", kept([CORE], [LEFT]))
-    place.deploy("right", kept([CORE], [RIGHT]))
-    place.deploy("board", kept([LEFT, RIGHT], [BOARD]))
-    (core,) = begin(place, CORE.uri)
-    left, right = place.run("core", core, CORE)
-    assert not place.run("left", left, LEFT)
-    assert not place.end(right, "failed")
-    assert state(place) == ("failed", {"done": 2, "failed": 1, "removed": 1})

@@ -208,17 +208,6 @@ def test_a_missed_deadline_is_announced_until_it_is_known(sqlite_ledger: Ledger)
     assert not clock.to_announce(10)
 
 
-@pytest.mark.rule("9.6", "9.8")
-def test_a_redeploy_tells_of_a_deadline_that_is_over_before_its_time_gate_lets_the_event_expire(
-    sqlite_ledger: Ledger,
-) -> None:
-    noon = Noon(sqlite_ledger, A & B)
-    noon.update(0, A)
-    noon.change(2, (A & B).within(hours(1)), deadline=Deadline(hours(1), then="run"))
-    assert noon.runs(3) == [(2, 1)]
-    assert noon.missed() == [("flow/one", 1, 2)]
-
-
 @pytest.mark.rule("9.8")
 def test_missed_deadlines_are_listed_newest_first(sqlite_ledger: Ledger) -> None:
     noon = Noon(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
@@ -254,19 +243,6 @@ def test_the_runs_of_late_decisions_start_a_cooldown_apart(sqlite_ledger: Ledger
     noon.update(25, A)
     noon.update(28, A)
     assert [each.scheduled for each in sqlite_ledger.reader.decisions.find()[:2]] == [None, woken + hours(2)]
-
-
-@pytest.mark.parametrize("key", [None, "x"])
-def test_a_cooldown_that_is_deployed_counts_from_the_last_decision_before_it(
-    key: str | None, new_ledger: NewLedger
-) -> None:
-    schedule = Schedule(A, None if key is None else Partitioning())
-    noon = Noon(new_ledger(), schedule)
-    noon.update(-1, A, key=key)
-    noon.update(0, A, key=key)
-    noon.change(0.1, schedule, intake=Intake(cooldown=hours(1)))
-    noon.update(0.5, A, key=key)
-    assert noon.runs(2) == [(-1, 1), (0, 1), (1, 1)]
 
 
 @pytest.mark.parametrize("beside", [timedelta(), INSTANT, timedelta(seconds=1), hours(0.4)])
@@ -470,43 +446,6 @@ def test_a_long_queue_is_not_read_while_it_is_closed(sqlite_ledger: Ledger, monk
     assert noon.runs(6) == [(6, 2)]
 
 
-@pytest.mark.rule("9.14")
-def test_what_a_queue_waits_for_outlives_opening_hours_that_are_taken_away(sqlite_ledger: Ledger) -> None:
-    noon = Noon(sqlite_ledger, Schedule(A, opening=opening("0 13 * * *")))
-    noon.update(0, A)
-    noon.passes(1)
-    noon.update(2, A)
-    noon.change(3, A, intake=Intake(cooldown=hours(6)))
-    assert noon.runs(8) == [(1, 1), (7, 1)]
-
-
-@pytest.mark.rule("9.5", "9.14")
-def test_what_was_due_by_options_without_instants_is_not_made_up_for(sqlite_ledger: Ledger) -> None:
-    """For a while, the flow has no window; the end of the window before it falls into that time."""
-    timed = (A & B).within(hours(1))
-    noon = Noon(sqlite_ledger, timed)
-    event = noon.update(0, A).events[0]
-    noon.change(0.5, A & B)
-    noon.change(2, timed)
-    noon.passes(3)
-    (receipt,) = sqlite_ledger.reader.receipts.of_event(event.id)
-    assert (receipt.receipt.status, receipt.at) == ("expired", NOW + hours(2))
-
-
-@pytest.mark.parametrize("options", [{}, {"intake": Intake(cooldown=hours(4))}, {"deadline": Deadline(hours(9))}])
-def test_a_missed_deadline_says_run_only_as_long_as_there_is_such_a_deadline(
-    sqlite_ledger: Ledger, options: dict[str, Any]
-) -> None:
-    intake, deadline = Intake(cooldown=hours(4)), Deadline(hours(1), then="run")
-    noon = Noon(sqlite_ledger, A & B, intake=intake, deadline=deadline)
-    noon.update(0, A, B)
-    noon.update(1, A)
-    noon.passes(2)
-    noon.change(2.5, A & B, **options)
-    noon.change(5, (A & B).within(hours(9)))
-    assert noon.runs(6) == [(0, 2)]
-
-
 def test_an_update_of_the_instant_of_a_pause_is_decided_before_it(sqlite_ledger: Ledger) -> None:
     noon = Noon(sqlite_ledger, Schedule(A, opening=Opening(EVERY_SIX)), while_paused="keep")
     let_pass(sqlite_ledger, NOW - INSTANT)
@@ -597,12 +536,3 @@ def test_an_opening_does_not_overtake_queues_of_which_a_look_takes_only_some(
     found = [receipt for event in events for receipt in sqlite_ledger.reader.receipts.of_event(event.id)]
     expired = [each.at for each in found if each.consumer_name == "flow/one"]
     assert expired == [NOW + hours(1 + place / 10) for place in (1, 2, 3)]
-
-
-def test_a_deadline_of_an_opening_ends_when_a_redeploy_maps_keys(sqlite_ledger: Ledger) -> None:
-    opened, deadline = opening("0 13 * * *"), Deadline(hours(3), then="skip")
-    noon = Noon(sqlite_ledger, Schedule(A & B, opening=opened), deadline=deadline)
-    noon.passes(1)
-    noon.change(2, Schedule(A & B, Partitioning(), opening=opened), deadline=deadline)
-    noon.passes(12)
-    assert noon.missed() == []

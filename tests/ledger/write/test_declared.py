@@ -57,12 +57,21 @@ def test_what_a_consumer_declares_is_listed_too(ledger: Ledger) -> None:
     assert {each.uri for each in ledger.reader.assets.all()} == {A.uri, B.uri, SALES.uri}
 
 
-def test_it_is_found_by_the_declared_name(ledger: Ledger) -> None:
-    declare(ledger, SALES)
-    assert find_uri(ledger.reader, "sales") == find_uri(ledger.reader, "s3://lake/sales/") == SALES.uri
+def test_a_declared_asset_is_heard_of_found_by_its_name_and_outlives_its_deployment(ledger: Ledger) -> None:
+    seen = ledger.reader.feed.end()
+    deployment = declare(ledger, SALES)
+    ((_, heard),) = ledger.reader.feed.after(seen).assets
+    assert (heard.uri, heard.group) == (SALES.uri, "shop")
     assert near_assets(ledger.reader, "slaes")[0] == "sales"
-    assert [each.name for each in ledger.reader.assets.page(AssetFilter(search="SALE"))[0]] == ["sales"]
-    assert [each.name for each in ledger.reader.assets.page(AssetFilter(name=("ale",)))[0]] == ["sales"]
+    number = ledger.reader.assets.numbers([SALES.uri])
+    ledger.writer.consumers.forget(deployment, NOW)
+    assert find_uri(ledger.reader, "sales") == find_uri(ledger.reader, "s3://lake/sales/") == SALES.uri
+    for where in (AssetFilter(search="SALE"), AssetFilter(name=("ale",))):
+        assert [each.name for each in ledger.reader.assets.page(where)[0]] == ["sales"]
+    ledger.writer.events.record([update(SALES)], LATER)
+    (asset,) = ledger.reader.assets.all()
+    assert (asset.names, asset.first_seen) == (("sales",), NOW)
+    assert ledger.reader.assets.numbers([SALES.uri]) == number
 
 
 @pytest.mark.parametrize("has_schedule", [True, False])
@@ -101,15 +110,6 @@ def test_rule_1_2_a_name_stays_where_one_declaration_gives_it_twice(ledger: Ledg
     assert find_uri(ledger.reader, "sales") == SALES.uri
 
 
-def test_its_number_stays(ledger: Ledger) -> None:
-    declare(ledger, SALES)
-    number = ledger.reader.assets.numbers([SALES.uri])
-    ledger.writer.events.record([update(SALES)], LATER)
-    assert ledger.reader.assets.numbers([SALES.uri]) == number
-    (asset,) = ledger.reader.assets.all()
-    assert (asset.names, asset.first_seen) == (("sales",), NOW)
-
-
 def test_rule_1_6_a_reference_finds_every_name_that_a_flow_declares(ledger: Ledger) -> None:
     consumers = [deploy(ledger, Asset.ref(name=name), name=f"{name}/d") for name in ("sales", "revenue")]
     declare(ledger, *distinct([SALES, Asset(SALES.uri, name="revenue")]))
@@ -142,21 +142,6 @@ def test_another_process_hears_of_it(ledger: Ledger) -> None:
         declare(other, B)
     ledger.writer.events.record([update(B)], NOW)
     assert [each.uri for each in ledger.reader.assets.all()] == [A.uri, B.uri]
-
-
-def test_it_stays_when_the_deployment_goes(ledger: Ledger) -> None:
-    deployment = declare(ledger, SALES)
-    ledger.writer.consumers.forget(deployment, NOW)
-    (asset,) = ledger.reader.assets.page()[0]
-    assert asset.name == "sales"
-    assert find_uri(ledger.reader, "sales") == SALES.uri
-
-
-def test_listeners_hear_of_it(ledger: Ledger) -> None:
-    seen = ledger.reader.feed.end()
-    declare(ledger, SALES)
-    ((_, asset),) = ledger.reader.feed.after(seen).assets
-    assert (asset.uri, asset.group) == (SALES.uri, "shop")
 
 
 DBT = Learned(uuid4(), "dbt/nightly", (B,), (A,))
@@ -263,14 +248,6 @@ def test_an_evaluator_and_one_process_with_watchers_work_on_a_ledger_together(le
     assert ledger.reader.lease() is not None
 
 
-def test_the_watchers_that_fail(ledger: Ledger) -> None:
-    declare_watchers(ledger, ONE, *(AssetWatcher(name, FILES) for name in ("fails", "paused", "watches")))
-    ledger.writer.watchers.set_state(["fails", "paused"], "failing", "there is no folder /in", NOW)
-    ledger.writer.watchers.switch("paused", paused=True, now=NOW)
-    (found,) = ledger.reader.watchers.failing()
-    assert (found.name, [asset.uri for asset in found.assets]) == ("fails", ["s3://lake/a"])
-
-
 def test_what_a_process_looks_after_are_watchers_that_are_not_paused_and_receive_no_webhooks(ledger: Ledger) -> None:
     assert ledger.reader.watchers.status().watchers == 0
     hook = AssetWatcher("hook", WebhookTrigger("${SECRET}"))
@@ -279,3 +256,5 @@ def test_what_a_process_looks_after_are_watchers_that_are_not_paused_and_receive
     ledger.writer.watchers.switch("paused", paused=True, now=NOW)
     told = ledger.reader.watchers.status()
     assert (told.watchers, told.failing, told.alive) == (2, {"fails": "no such folder"}, False)
+    failing = {each.name: [asset.uri for asset in each.assets] for each in ledger.reader.watchers.failing()}
+    assert failing == {name: ["s3://lake/a"] for name in ("fails", "hook")}

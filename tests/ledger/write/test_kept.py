@@ -122,11 +122,6 @@ class Place:
         return made
 
 
-@pytest.fixture
-def place(sqlite_ledger: Ledger) -> Place:
-    return Place(sqlite_ledger)
-
-
 def only(decisions: Sequence[Decision]) -> Decision:
     (decision,) = decisions
     return decision

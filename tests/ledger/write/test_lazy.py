@@ -17,7 +17,6 @@ from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import InvalidSchedule
-from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation
 from tests.ledger.write.test_kept import Place, kept, only
 
@@ -40,11 +39,6 @@ def passes(place: Place, until: datetime) -> Sequence[Decision]:
         place.later(min(60, (until - place.now).total_seconds()))
         made += place.ledger.writer.clock.run(place.now, place.now).decisions
     return made
-
-
-@pytest.fixture
-def place(sqlite_ledger: Ledger) -> Place:
-    return Place(sqlite_ledger)
 
 
 def test_8_14_a_lazy_flow_runs_at_its_first_data_and_then_when_its_policy_is_due(place: Place) -> None:

@@ -85,7 +85,6 @@ FOUND = (
 def test_rule_12_5_an_update_keeps_what_its_checks_found(ledger: Ledger) -> None:
     sent = json.dumps(recording_to_json(recording(event(checks=FOUND[:2]))))
     ledger.writer.events.record([recording_from_json(json.loads(sent))], NOW)
-
     (recorded,) = ledger.reader.events.find()
     assert recorded.checks == FOUND[:2]
     assert [each["check"] for each in as_json(shown_event(recorded))["checks"]] == ["at_least", "no_nulls(id)"]
@@ -95,7 +94,6 @@ def test_rule_12_5_results_never_stop_an_update(ledger: Ledger) -> None:
     plain = {"id": "00000000-0000-0000-0000-000000000001", "uri": "s3://lake/a", "occurred": "2026-01-01T00:00:00Z"}
     for bad in ("text", [1], [{"check": "x"}], {"a": 1}, 7):
         assert event_from_json({**plain, "checks": bad}).checks == ()
-
     text = json.loads(json.dumps(recording_to_json(recording(event(checks=FOUND[2:])))))
     ledger.writer.events.record([recording_from_json(text)], NOW)
     (recorded,) = ledger.reader.events.find()
@@ -143,7 +141,6 @@ def test_rule_12_7_a_later_update_makes_a_failed_check_good(ledger: Ledger) -> N
     ledger.writer.events.record([held_back("a"), held_back("b")], NOW)
     later = event(checks=FOUND[:1], occurred=NOW + timedelta(minutes=1), partition_key="b")
     ledger.writer.events.record([recording(later)], NOW)
-
     assert [each.partition_key for each in checks.not_made_good(NOW)] == ["a"]
     assert [each.event_id for each in checks.history(event().uri, "b")] == [later.id, None]
     assert [len(each.checks) for each in checks.history(event().uri)] == [1, 3, 3]

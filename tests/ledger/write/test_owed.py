@@ -53,7 +53,6 @@ def test_8_18_sixteen_at_a_time_the_greatest_keys_first(place: Place) -> None:
     made = place.deploy("core", FLOW)
     assert keys(made) == KEYS[:3:-1]
     assert counts(place) == {"in_progress": 16, "owed": 4}
-
     first = next(each for each in made if each.target_key == "k10")
     assert keys(place.run("core", first, CORE, code="1")) == ["k03"]
     assert keys(place.end(made[0], "failed")) == ["k02"]

@@ -90,16 +90,6 @@ def test_what_is_young_stays(ledger: Ledger) -> None:
     assert prune(ledger) == Pruned()
 
 
-def test_what_is_queued_stays_and_is_decided_on_as_before(ledger: Ledger) -> None:
-    deploy(ledger, A & B)
-    queued = old(A)
-    record(ledger, queued)
-    newest(ledger, A)
-    assert prune(ledger) == Pruned()
-    (decision,) = record(ledger, update(B), at=NOW)
-    assert decision.events[0].id == queued.events[0].id
-
-
 def test_pending_partitions_stay(ledger: Ledger) -> None:
     consumer = deploy(ledger, PartitionedAssetTimetable(assets=A & B))
     waiting, through = old(A, partition_key="mon"), old(A, B, partition_key="tue")

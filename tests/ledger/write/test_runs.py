@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
@@ -49,15 +48,6 @@ def others(place: Place) -> list[UUID]:
     return [*place.ledger.reader.freshness.other_runs(10)]
 
 
-def test_8_6_nothing_is_asked_for_while_a_run_by_hand_goes_on(place: Place) -> None:
-    run = by_hand(place)
-    begin(place, run)
-    assert others(place) == [run.run]
-    assert place.update(RAW) == []
-    assert end(place, run) == ["core"]
-    assert others(place) == []
-
-
 def test_8_6_a_run_by_hand_is_stored_once(place: Place) -> None:
     run = by_hand(place)
     begin(place, run)
@@ -65,28 +55,6 @@ def test_8_6_a_run_by_hand_is_stored_once(place: Place) -> None:
     assert end(place, run) == []
     begin(place, run)
     assert (others(place), place.names(place.update(RAW))) == ([], ["core"])
-
-
-def test_8_6_what_a_run_by_hand_tried_in_vain_is_not_tried_again(place: Place) -> None:
-    (made,) = place.update(RAW)
-    place.end(made, "failed")
-    assert place.update(RAW)
-    (waiting,) = place.ledger.reader.decisions.waiting(limit=1, besides=[])
-    place.ledger.writer.decisions.ended("Failed", place.later(), decision_id=waiting[0].id, outcome="failed")
-    run = by_hand(place)
-    begin(place, run)
-    assert end(place, run, FAILED) == []
-
-
-def test_8_6_a_run_by_hand_of_one_key_holds_back_no_other(sqlite_ledger: Ledger) -> None:
-    place = Place(sqlite_ledger)
-    place.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper()))
-    begin(place, by_hand(place))
-    assert others(place) == [], "a run without a key is of no target"
-    run = by_hand(place, partition_key="k1")
-    begin(place, run)
-    assert place.names([*place.update(RAW, "k1"), *place.update(RAW, "k2")]) == ["core k2"]
-    assert end(place, run) == ["core k1"]
 
 
 def launch(place: Place, decision: Decision) -> UUID:
@@ -263,10 +231,21 @@ def test_8_6_a_flow_that_becomes_eager_waits_for_the_run_of_its_maker(sqlite_led
     assert end(place, run) == ["board"]
 
 
-def when_quiet(seconds: int, *, made: tuple[Asset, ...] = (CORE,)) -> FlowDeclaration:
+def when_quiet(seconds: int) -> FlowDeclaration:
     """The declaration of a flow that makes an asset when its input is quiet."""
     options = ConsumerOptions(Schedule(RAW), intake=Intake(debounce=timedelta(seconds=seconds)))
-    return FlowDeclaration(options, made, (RAW,), tuple(Output(each.token, (RAW.token,)) for each in made))
+    return FlowDeclaration(options, (CORE,), (RAW,), (Output(CORE.token, (RAW.token,)),))
+
+
+def updated_below_a_quiet_flow(ledger: Ledger) -> Place:
+    """Deploy an Eager board below a core that waits for quiet, let it be up to date, and update the raw data."""
+    place = Place(ledger)
+    place.deploy("core", when_quiet(10))
+    place.deploy("board", kept([CORE, LEFT], [BOARD]))
+    place.update(CORE)
+    place.run("board", only(place.update(LEFT)), BOARD)
+    place.update(RAW)
+    return place
 
 
 def redeploy(place: Place, number: int) -> None:
@@ -290,12 +269,7 @@ def remove_queued(place: Place, number: int) -> None:
 def test_a_flow_below_waits_for_a_run_that_was_decided_just_before_a_change(
     sqlite_ledger: Ledger, change: Callable[[Place, int], None]
 ) -> None:
-    place = Place(sqlite_ledger)
-    place.deploy("core", when_quiet(10))
-    place.deploy("board", kept([CORE, LEFT], [BOARD]))
-    place.update(CORE)
-    place.run("board", only(place.update(LEFT)), BOARD)
-    place.update(RAW)
+    place = updated_below_a_quiet_flow(sqlite_ledger)
     place.later(30)
     change(place, place.consumers["core"].id)
     (found,) = place.ledger.reader.decisions.find(consumer=place.consumers["core"].id)
@@ -305,12 +279,7 @@ def test_a_flow_below_waits_for_a_run_that_was_decided_just_before_a_change(
 
 
 def test_an_end_that_comes_after_the_next_decision_leaves_that_run_going_on(sqlite_ledger: Ledger) -> None:
-    place = Place(sqlite_ledger)
-    place.deploy("core", when_quiet(10))
-    place.deploy("board", kept([CORE, LEFT], [BOARD]))
-    place.update(CORE)
-    place.run("board", only(place.update(LEFT)), BOARD)
-    place.update(RAW)
+    place = updated_below_a_quiet_flow(sqlite_ledger)
     (first,) = place.ledger.writer.clock.run(place.later(30), place.now).decisions
     place.update(RAW)
     place.later(30)

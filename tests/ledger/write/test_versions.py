@@ -14,17 +14,11 @@ from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFl
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration
-from assetflow.ledger import Ledger
 from assetflow.ledger.sql.freshness_tables import ITEM_VERSION, TARGET
 from tests.ledger.making import NOW
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
 from tests.ledger.write.test_lazy import BOARD as FRESH
 from tests.ledger.write.test_lazy import lazy
-
-
-@pytest.fixture
-def place(sqlite_ledger: Ledger) -> Place:
-    return Place(sqlite_ledger)
 
 
 def confirmation(place: Place, name: str, decision: Decision, asset: Asset, *, occurred: datetime) -> Recording:
@@ -61,7 +55,6 @@ def test_rule_8_2_what_was_never_made_stays_missing(place: Place) -> None:
     first = only(place.update(RAW))
     record(place, confirmation(place, "core", first, CORE, occurred=place.later()))
     place.end(first)
-
     assert verdict(place) == "tried"
 
 
@@ -122,15 +115,7 @@ def test_an_observation_that_comes_late_says_nothing_of_a_newer_update(place: Pl
     again = observation(RAW, "1", durable=place.later())
     for each in (first, again, observation(RAW, "2", durable=place.later()), again, first):
         record(place, each)
-
     assert versions(place, RAW) == ["1", "2"]
-
-
-def test_an_ordinary_consumer_runs_once_for_each_version_that_was_observed(place: Place) -> None:
-    place.deploy("plain", FlowDeclaration(ConsumerOptions(to_schedule(RAW))))
-    made = [record(place, observation(RAW, version)) for version in ("1", "1", "2")]
-
-    assert [len(each) for each in made] == [1, 0, 1]
 
 
 @pytest.mark.parametrize("eager", [True, False])
@@ -139,7 +124,6 @@ def test_rule_8_2_only_a_source_may_be_observed(place: Place, eager: bool) -> No
     place.deploy("core", kept([RAW], [CORE]) if eager else plain)
     place.deploy("board", kept([CORE], [BOARD]) if eager else plain)
     record(place, observation(CORE, "1"))
-
     assert versions(place, CORE) == []
     (refused,) = place.ledger.reader.events.refused()
     assert (refused.rule, CORE.uri in refused.reason) == ("8.2", True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
 from uuid import uuid4, uuid5
 
 import pytest
@@ -12,22 +11,15 @@ from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
-from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
-from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerFilter
 from tests.ledger.sql.test_plans import statements
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, SPACE, Place, kept, only
 
 COMPLETED = RunEnd("Completed", "completed")
-
-
-@pytest.fixture
-def place(sqlite_ledger: Ledger) -> Place:
-    return Place(sqlite_ledger)
 
 
 def unscheduled(reads: Sequence[Asset], makes: Sequence[Asset], code: str | None = None) -> FlowDeclaration:
@@ -70,21 +62,6 @@ def test_8_6_an_eager_flow_waits_for_its_run(place: Place, names: tuple[str, ...
     assert not place.ledger.writer.runs.goes_on(run, place.later())
     assert not ran(place, "core", CORE)
     assert place.names(place.ledger.writer.runs.ended(run.run, COMPLETED, place.later()) or ()) == ["board"]
-
-
-def test_8_12_data_gets_old_through_it(place: Place) -> None:
-    hour = timedelta(hours=1)
-    place.deploy("core", unscheduled([RAW], [CORE]))
-    fresh = Asset(BOARD.uri, freshness=FreshnessPolicy(hour))
-    place.deploy("board", FlowDeclaration(ConsumerOptions(to_schedule(CORE)), (fresh,), (CORE,)))
-    place.update(RAW)
-    place.run("board", only(ran(place, "core", CORE)), BOARD)
-    place.update(RAW)
-    changed = place.now
-    place.later(2 * hour.total_seconds())
-    place.ledger.writer.clock.run(place.now, place.now)
-    (told,) = place.ledger.reader.policies.changes()
-    assert (told.change.state, told.change.at) == ("fail", changed + hour)
 
 
 def test_lists_and_numbers_of_consumers_leave_it_out(place: Place) -> None:
