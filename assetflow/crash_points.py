@@ -18,9 +18,7 @@ EvaluatorPoint = Literal[
     "between-mark-and-announcement",
     "between-note-and-mark",
 ]
-InstantPoint = Literal[
-    "between-reading-and-instant", "between-instant-and-missed-deadline", "between-missed-deadline-and-mark"
-]
+InstantPoint = Literal["between-reading-and-instant"]
 FreshnessPoint = Literal[
     "between-state-and-freshness-event", "between-freshness-event-and-log", "between-freshness-event-and-mark"
 ]

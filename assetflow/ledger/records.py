@@ -13,7 +13,7 @@ from assetflow.core.rules.timers import Timer
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, called, shape
 from assetflow.core.values.addresses import redact
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.consumers import Consumer, Decision, DecisionKind, MissedDeadline, Receipt
+from assetflow.core.values.consumers import Consumer, Decision, DecisionKind, Receipt
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import Cause, ShownCause
 from assetflow.core.values.triggers import Trigger
@@ -205,16 +205,6 @@ class DecisionRecord:
             consumed: the assets of the consumed events, in the order of their first event.
         """
         return run_name(self.id, self.target_key, consumed, self.because, self.consumer_name)
-
-
-@shape
-class MissedDeadlineRecord(MissedDeadline):
-    """A deadline that passed without a decision, with its consumer's name, deployment and automation. Contract 9.8."""
-
-    number: int
-    consumer_name: str = field(metadata=called("consumer"))
-    deployment_id: UUID = field(metadata=HIDDEN)
-    automation_id: UUID | None = field(metadata=HIDDEN)
 
 
 @dataclass(frozen=True)

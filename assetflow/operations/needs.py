@@ -13,6 +13,7 @@ from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.rules.ended_runs import EndedRun, Failing
 from assetflow.core.shapes import HIDDEN, shape
+from assetflow.core.values.announcements import MissedDeadlineRecord
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.words import ago, asset_path, consumer_path, count, run_path, some
 from assetflow.core.values.words import at as told
@@ -20,7 +21,7 @@ from assetflow.errors import InvalidCall
 from assetflow.ledger.read.assets import AssetFilter
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import MissedDeadlineRecord, RefusedRecord
+from assetflow.ledger.records import RefusedRecord
 from assetflow.operations.lookup import find_consumer
 
 NeedKind = Literal[

@@ -14,9 +14,9 @@ from assetflow.core.freshness.asset_freshness import StateChange, data_time_text
 from assetflow.core.json_data import fit_object
 from assetflow.core.rules.ended_runs import FailedForGood
 from assetflow.core.shapes import as_json
-from assetflow.core.values.announcements import FailedChecks, Materialized
+from assetflow.core.values.announcements import FailedChecks, Materialized, MissedDeadlineRecord
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.consumers import Automation, Decision, MissedDeadline
+from assetflow.core.values.consumers import Automation, Decision
 from assetflow.core.values.events import SCHEMA, AssetEvent
 from assetflow.core.values.uri import normalize
 from assetflow.core.wire.declarations import causes_to_json
@@ -163,16 +163,9 @@ def _related_of_decision(decision: Decision, automation: Automation | None, flow
 _NAMESPACE = UUID("6b2a1d0e-6e0b-5c0f-9d5b-0d3f0a9a7c11")
 
 
-def deadline_missed(
-    missed: MissedDeadline, consumer: str, deployment_id: UUID, automation_id: UUID | None
-) -> dict[str, Any]:
-    """Return the event of a missed deadline. Its id follows from consumer, key and instant: Prefect stores it once.
-
-    Parameters:
-        consumer: the name `flow/deployment`.
-        automation_id: the automation that shows its schedule.
-    """
-    key = missed.target_key
+def deadline_missed(missed: MissedDeadlineRecord) -> list[Json]:
+    """Return the event of a missed deadline. Its id follows from consumer, key and instant: Prefect stores it once."""
+    key, deployment_id, automation_id = missed.target_key, missed.deployment_id, missed.automation_id
     named = missed.missing[:ASSETS_NAMED]
     event = {
         "id": str(uuid5(_NAMESPACE, "|".join((str(deployment_id), key or "", missed.due.isoformat())))),
@@ -180,7 +173,7 @@ def deadline_missed(
         "event": DEADLINE_MISSED,
         "resource": {
             "prefect.resource.id": f"assetflow.consumer.{deployment_id}",
-            "prefect.resource.name": consumer,
+            "prefect.resource.name": missed.consumer_name,
         },
         "related": [
             related(deployment_resource_id(deployment_id), "deployment"),
@@ -189,7 +182,7 @@ def deadline_missed(
         ],
         "payload": {
             "version": 1,
-            "consumer": consumer,
+            "consumer": missed.consumer_name,
             "partition_key": key,
             "due": missed.due.isoformat(),
             "then": missed.then,
@@ -197,7 +190,7 @@ def deadline_missed(
             "missing": list(named),
         },
     }
-    return fit_object(event)
+    return [fit_object(event)]
 
 
 def run_failed(failed: FailedForGood) -> list[Json]:

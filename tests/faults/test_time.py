@@ -63,8 +63,8 @@ def assert_each_once(world: World, quiet: str, late: str) -> None:
         "between-reading-and-instant",
         "between-ledger-and-launch",
         "between-launch-and-mark",
-        "between-instant-and-missed-deadline",
-        "between-missed-deadline-and-mark",
+        "between-state-and-freshness-event",
+        "between-freshness-event-and-mark",
     ],
 )
 def test_killed_at_each_point_around_an_instant(world: World, judged: Judged, point: str) -> None:

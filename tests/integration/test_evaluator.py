@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from assetflow.core.rules.state.state import decision_id
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.consumers import decision_id
 from assetflow.ledger import Reader
 from assetflow.prefect_io.recordings import recording_to_prefect_events
 from tests.environment.prefect_server import PrefectServer

@@ -10,8 +10,9 @@ from uuid import UUID
 import pytest
 
 from assetflow.core.partitions import StartOfDayMapper
+from assetflow.core.rules.state.state import decision_id
 from assetflow.core.values.assets import Asset, AssetAlias
-from assetflow.core.values.consumers import Decision, decision_id
+from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun
 from assetflow.core.values.schedule_values import AssetOrTimeSchedule, PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions

@@ -43,6 +43,7 @@ from assetflow.core.explain import (
     shown_event,
 )
 from assetflow.core.graph.lineage import loops_through
+from assetflow.core.values.announcements import MissedDeadlineRecord
 from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.read.consumers import ShownConsumer
@@ -54,7 +55,7 @@ from assetflow.ledger.read.explanations import (
     run_explanation,
 )
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import ConsumerFilter, DecisionRecord, DecisionStatus, MissedDeadlineRecord
+from assetflow.ledger.records import ConsumerFilter, DecisionRecord, DecisionStatus
 from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.lookup import (
     Selection,

@@ -17,8 +17,9 @@ from assetflow.core.rules import opening_hours, waits
 from assetflow.core.rules.evaluation import end_of
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.names import place_in_ledger
+from assetflow.core.rules.state.state import decision_id
 from assetflow.core.rules.waits import Line, Lines, TimedQueue
-from assetflow.core.values.consumers import Consumer, Decision, decision_id
+from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent
 
 _INSTANT = timedelta(microseconds=1)

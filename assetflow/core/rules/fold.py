@@ -19,10 +19,11 @@ from assetflow.core.rules.evaluation import evaluate, target_keys_of
 from assetflow.core.rules.keeping import start_run_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.names import place_in_ledger
+from assetflow.core.rules.state.state import decision_id
 from assetflow.core.rules.waits import fill
 from assetflow.core.values.announcements import FailedChecks, failed_checks
 from assetflow.core.values.conditions import Token
-from assetflow.core.values.consumers import Consumer, Decision, Receipt, ReceiptStatus, decision_id
+from assetflow.core.values.consumers import Consumer, Decision, Receipt, ReceiptStatus
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import InvalidEvent, MappingError
 

@@ -1,4 +1,4 @@
-"""What becomes events of ours in Prefect: updates, in Prefect's own words (2.10), and failed checks (12.6)."""
+"""What becomes events of ours in Prefect: updates (2.10), failed checks (12.6), missed deadlines (9.8)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID, uuid5
 
-from assetflow.core.shapes import HIDDEN, TextOrNull, shape
+from assetflow.core.shapes import HIDDEN, TextOrNull, called, shape
+from assetflow.core.values.consumers import MissedDeadline
 from assetflow.core.values.events import AssetEvent, CheckResult
 
 _NAMESPACE = UUID("5d6c4f0e-8a6b-5b7e-9d8f-0b6f0e1c2a44")
@@ -107,3 +108,21 @@ class Materialized:
     def describe(self) -> str:
         """Return nothing: the update itself was logged."""
         return ""
+
+
+@shape
+class MissedDeadlineRecord(MissedDeadline):
+    """A deadline that passed without a decision, with its consumer's name, deployment and automation. Contract 9.8."""
+
+    number: int
+    consumer_name: str = field(metadata=called("consumer"))
+    deployment_id: UUID = field(metadata=HIDDEN)
+    automation_id: UUID | None = field(metadata=HIDDEN)
+    posted: datetime | None = field(default=None, metadata=HIDDEN)
+
+    is_good = False
+
+    def describe(self) -> str:
+        """Return the missed deadline in words, for logs."""
+        key = "" if self.target_key is None else f", partition {self.target_key}"
+        return f"{self.consumer_name} missed the deadline of {self.due.isoformat(timespec='seconds')}{key}"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Literal, NamedTuple
 from uuid import UUID, uuid5
 
@@ -16,7 +14,8 @@ from assetflow.core.values.keeping import Cause
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.values.timing import OnDeadline
 
-_NAMESPACE = UUID("2d5b8a3e-8f0b-5a0e-b6b1-6c1f4b9f0d42")
+DECISIONS = UUID("2d5b8a3e-8f0b-5a0e-b6b1-6c1f4b9f0d42")
+"""The namespace of the ids of decisions."""
 
 ReceiptStatus = Literal[
     "queued",
@@ -205,20 +204,6 @@ class MissedDeadline:
     """The assets and aliases of the condition of which no update was queued, each by its URI or its name."""
 
 
-@lru_cache(maxsize=10_000)
-def _text(number: UUID) -> str:
-    # An event is consumed by several decisions, and writing an id takes longer than finding it.
-    return str(number)
-
-
-def decision_id(deployment_id: UUID, target_key: str | None, event_ids: Iterable[UUID]) -> UUID:
-    """Return the id of a decision, which is also the idempotency key of its run.
-
-    It depends on the consumed events alone, so a rebuilt ledger computes the same id.
-    """
-    return uuid5(_NAMESPACE, "|".join((_text(deployment_id), target_key or "", *sorted(map(_text, event_ids)))))
-
-
 def backfill_id(deployment_id: UUID, target_key: str, attempt: int) -> UUID:
     """Return the id of a backfill's decision for a target key: a different one for each `attempt`."""
-    return uuid5(_NAMESPACE, "|".join(("backfill", str(deployment_id), target_key, str(attempt))))
+    return uuid5(DECISIONS, "|".join(("backfill", str(deployment_id), target_key, str(attempt))))

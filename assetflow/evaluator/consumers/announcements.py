@@ -1,9 +1,9 @@
-"""Tell Prefect of changed states of assets, failed runs and failed checks: one event each, until its log has it.
+"""Tell Prefect of changed states, failed runs and checks, and missed deadlines: one event each, until its log has it.
 
-The ledger stores a change in the transaction that judges the state (8.13), how a run ended (4.8), and what failed a
-check (12.6). Prefect answers before it stores an event, so only its log says that an event is there. An event that is
-sent again has the same id, and Prefect stores it once; but automations may run twice for it. So it is sent again only
-if the log does not have it after a while.
+The ledger stores a change in the transaction that judges the state (8.13), how a run ended (4.8), what failed a check
+(12.6), and which deadline was missed (9.8). Prefect answers before it stores an event, so only its log says that an
+event is there. An event that is sent again has the same id, and Prefect stores it once; but automations may run twice
+for it. So it is sent again only if the log does not have it after a while.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Teller(Generic[T]):
         await self._events.publish([event for each in told for event in events[each.number]])
         reach("between-freshness-event-and-log")
         for each in told:
-            if words := each.describe():
+            if each.posted is None and (words := each.describe()):
                 (logger.info if each.is_good else logger.warning)("%s", words)
 
 

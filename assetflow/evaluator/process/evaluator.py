@@ -35,6 +35,7 @@ from assetflow.prefect_io.logs import ArtifactLog, EventLog
 from assetflow.prefect_io.open_runs import OpenRuns, run_change
 from assetflow.prefect_io.own_events import (
     check_failed,
+    deadline_missed,
     failed_with_assets,
     freshness_changed,
     materialized,
@@ -47,7 +48,7 @@ from assetflow.settings import get_settings
 
 SETTLE_EVERY = 0.02
 TELLING_OF_FRESHNESS, TELLING_OF_FAILURES = "telling of freshness", "telling of failed runs"
-TELLING_OF_ASSETS = "telling of assets"
+TELLING_OF_ASSETS, TELLING_OF_DEADLINES = "telling of assets", "telling of missed deadlines"
 # Updates that come in so many seconds are told together, after the runs that they start.
 REST, UPDATES_TOLD = 1.0, 200
 TELLING_OF_CHECKS = "telling of failed checks"
@@ -135,18 +136,19 @@ class Evaluator:
         as_failures = failed_with_assets if self._tells_assets else run_failed
         self.freshness = Teller(TELLING_OF_FRESHNESS, ledger, freshness, freshness_changed, *telling)
         self.failures = Teller(TELLING_OF_FAILURES, ledger, ended_runs, as_failures, *telling)
-        outlets = ledger.writer.materialized
+        deadlines, outlets = ledger.writer.deadlines, ledger.writer.materialized
+        self.deadlines = Teller(TELLING_OF_DEADLINES, ledger, deadlines, deadline_missed, *telling)
         self.assets = Teller(TELLING_OF_ASSETS, ledger, outlets, materialized, *telling, UPDATES_TOLD, REST)
         self.final_states = FinalStates(ledger, OpenRuns(api), health, floor, self.failures.wake)
         self.clock = Clock(
             ledger,
-            events,
             self._read_until,
             self._want_sweep,
             health,
             lambda: utc_now() + options.ahead(),
             self._recorded,
             self.freshness.wake,
+            self.deadlines.wake,
             timedelta(seconds=get_settings().settle),
         )
         inherited, created = self.registry.inherited, self._time_run_created
@@ -236,6 +238,7 @@ class Evaluator:
             "clock": self.clock.run,
             TELLING_OF_FRESHNESS: self.freshness.run,
             TELLING_OF_FAILURES: self.failures.run,
+            TELLING_OF_DEADLINES: self.deadlines.run,
             **({TELLING_OF_ASSETS: self.assets.run} if self._tells_assets else {}),
             TELLING_OF_CHECKS: self.failed_checks.run,
             READING_ENDS: self.final_states.run,

@@ -15,10 +15,10 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Self, cast
 
+from assetflow.core.values.announcements import MissedDeadlineRecord
 from assetflow.evaluator.health import Health
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.events import FeedPage, Position
-from assetflow.ledger.records import MissedDeadlineRecord
 from assetflow.listeners import DeadlineMissed, DecisionMade, Listeners, RunCreated
 
 logger = logging.getLogger("assetflow.evaluator")

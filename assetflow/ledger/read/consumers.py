@@ -17,6 +17,7 @@ from assetflow.core.rules.ended_runs import FAILED_OUTCOMES
 from assetflow.core.rules.evaluation import facts_of
 from assetflow.core.rules.timers import Timer
 from assetflow.core.shapes import shape
+from assetflow.core.values.announcements import MissedDeadlineRecord
 from assetflow.core.values.conditions import AssetAll, Leaf, Token
 from assetflow.core.values.words import count
 from assetflow.core.wire.deployments import RefusedDeployment
@@ -28,7 +29,6 @@ from assetflow.ledger.records import (
     ConsumerRecord,
     DecisionRecord,
     DecisionStatus,
-    MissedDeadlineRecord,
     TimerRecord,
 )
 from assetflow.ledger.sql.bulk import in_values

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select
 
-from assetflow.core.values.announcements import FailedChecks
+from assetflow.core.values.announcements import FailedChecks, MissedDeadlineRecord
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.consumers import Receipt
 from assetflow.core.values.events import AssetEvent, CheckedData, Pin, Recording, SourceFlowRun
@@ -26,7 +26,6 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import (
     DecisionRecord,
     EventFilter,
-    MissedDeadlineRecord,
     Order,
     ReceiptRecord,
     RefusedRecord,

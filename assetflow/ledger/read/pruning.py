@@ -213,10 +213,10 @@ def is_over_run(run: FromClause) -> ColumnElement[bool]:
 
 
 def is_over_deadline(missed: FromClause) -> ColumnElement[bool]:
-    """Return the condition that a missed deadline is announced, and not the last one of its consumer."""
+    """Return the condition that Prefect has a missed deadline, and that it is not the last one of its consumer."""
     columns, later = missed.c, MISSED_DEADLINE.alias()
     outlived = exists().where(later.c.consumer == columns.consumer, later.c.number > columns.number)
-    return and_(is_old(missed, MISSED_DEADLINE, "at"), columns.announced.is_not(None), outlived)
+    return and_(is_old(missed, MISSED_DEADLINE, "at"), columns.stored.is_not(None), outlived)
 
 
 def is_over_change(change: FromClause) -> ColumnElement[bool]:

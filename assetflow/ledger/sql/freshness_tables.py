@@ -17,7 +17,7 @@ from assetflow.core.freshness.records import Chain, FlowRecord, Inputs, Moment
 from assetflow.core.values.freshness_policy import Current
 from assetflow.core.wire.declarations import policy_from_json, policy_to_json, reads_from_json, reads_to_json
 from assetflow.ledger.sql.bulk import JsonText, KeyText, Number, Stored, UtcTime, stored
-from assetflow.ledger.sql.tables import CAUSES, CLUSTERED, Base, partial_index, table_of
+from assetflow.ledger.sql.tables import CAUSES, CLUSTERED, Base, as_table, partial_index
 
 
 def _inputs_to_json(inputs: Inputs) -> dict[str, object]:
@@ -33,14 +33,16 @@ _INPUTS: Any = Stored(_inputs_to_json, _inputs_from_json)
 _POLICY: Any = Stored(policy_to_json, policy_from_json)
 
 
-class DataFlowRow(Base, table=True):
+@as_table
+class DATA_FLOW(Base, table=True):
     """A flow in the data graph; `record` has when its parts were deployed (8.6)."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
     record: dict[str, Any] = Field(sa_type=stored(FlowRecord))
 
 
-class ItemVersionRow(Base, table=True):
+@as_table
+class ITEM_VERSION(Base, table=True):
     """An update of an item, or, with `confirms` 1, the confirmation that it is up to date (8.2).
 
     `event` is the id of the event, or one of its own for a confirmation. `pins` has for each input the sequence up to
@@ -64,7 +66,8 @@ class ItemVersionRow(Base, table=True):
     seen: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
-class ItemRow(Base, table=True):
+@as_table
+class ITEM(Base, table=True):
     """An item, with the place of its newest update."""
 
     __table_args__ = (Index(None, "uri", "sequence"), CLUSTERED)
@@ -73,7 +76,8 @@ class ItemRow(Base, table=True):
     sequence: int = Field(sa_type=Number)
 
 
-class ReadingRow(Base, table=True):
+@as_table
+class READING(Base, table=True):
     """A key of an input that belongs to a target of a partitioned flow (8.3)."""
 
     __table_args__ = CLUSTERED
@@ -83,7 +87,8 @@ class ReadingRow(Base, table=True):
     source_key: str = Field(sa_type=KeyText, primary_key=True)
 
 
-class TargetKeyRow(Base, table=True):
+@as_table
+class TARGET_KEY(Base, table=True):
     """A target of a partitioned flow (8.3)."""
 
     __table_args__ = CLUSTERED
@@ -91,7 +96,8 @@ class TargetKeyRow(Base, table=True):
     target_key: str = Field(sa_type=KeyText, primary_key=True)
 
 
-class TargetRow(Base, table=True):
+@as_table
+class TARGET(Base, table=True):
     """A target: its last verdict and run (8.6 to 8.8); `look` is when a failed run has to be looked at again."""
 
     __table_args__ = (
@@ -112,7 +118,8 @@ class TargetRow(Base, table=True):
     look: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
-class KeptRunRow(Base, table=True):
+@as_table
+class KEPT_RUN(Base, table=True):
     """A run of a flow in the data graph, by the id of its decision: what it reads, and how it ended (8.6).
 
     `predecessor` is the decision before it for its target, if an Eager or Lazy flow was asked for (8.17). `state_at` is
@@ -138,7 +145,8 @@ class KeptRunRow(Base, table=True):
     state_at: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
-class EarlierInputRow(Base, table=True):
+@as_table
+class EARLIER_INPUT(Base, table=True):
     """An asset and one that it was made from and its makers do not read, by which its data gets older (8.12)."""
 
     __table_args__ = CLUSTERED
@@ -146,7 +154,8 @@ class EarlierInputRow(Base, table=True):
     input: str = Field(primary_key=True)
 
 
-class PolicyRow(Base, table=True):
+@as_table
+class POLICY(Base, table=True):
     """The freshness policy of an asset, and its state (8.11 to 8.15).
 
     `data_time` is a moment, or "current"; null if the asset was never made. `due` is when its maker has to start, and
@@ -169,7 +178,8 @@ class PolicyRow(Base, table=True):
     chain: list[Any] = Field(sa_type=stored(Chain))
 
 
-class PolicyTouchRow(Base, table=True):
+@as_table
+class POLICY_TOUCH(Base, table=True):
     """An instant at which something happened, after which the state of a policy has to be judged (8.13)."""
 
     __table_args__ = CLUSTERED
@@ -177,7 +187,8 @@ class PolicyTouchRow(Base, table=True):
     uri: str = Field(primary_key=True)
 
 
-class PolicyChangeRow(Base, table=True):
+@as_table
+class POLICY_CHANGE(Base, table=True):
     """A change of state of a policy (8.13).
 
     `posted` is when its event was sent to Prefect last, `stored` when Prefect's log was seen to have it.
@@ -200,20 +211,8 @@ class PolicyChangeRow(Base, table=True):
     stored: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
-DATA_FLOW = table_of(DataFlowRow)
-ITEM_VERSION = table_of(ItemVersionRow)
-ITEM = table_of(ItemRow)
-READING = table_of(ReadingRow)
-TARGET_KEY = table_of(TargetKeyRow)
-TARGET = table_of(TargetRow)
-KEPT_RUN = table_of(KeptRunRow)
-EARLIER_INPUT = table_of(EarlierInputRow)
-POLICY = table_of(PolicyRow)
-POLICY_TOUCH = table_of(PolicyTouchRow)
-POLICY_CHANGE = table_of(PolicyChangeRow)
-
-
-class BackfillRow(Base, table=True):
+@as_table
+class BACKFILL(Base, table=True):
     """A backfill.
 
     `begun` is null until all its targets are written: such a backfill runs nothing. `stopped` is since when it asks for
@@ -238,7 +237,8 @@ class BackfillRow(Base, table=True):
     removed: int = Field(default=0, sa_type=Number)
 
 
-class BackfillTargetRow(Base, table=True):
+@as_table
+class BACKFILL_TARGET(Base, table=True):
     """A target of a backfill, at its place in the order; `waits` of the targets directly above it are not done."""
 
     __table_args__ = (
@@ -256,15 +256,11 @@ class BackfillTargetRow(Base, table=True):
     attempt: int = Field(sa_type=Number)
 
 
-class BackfillEdgeRow(Base, table=True):
+@as_table
+class BACKFILL_EDGE(Base, table=True):
     """The target at the place `below` waits for the one at `above`."""
 
     __table_args__ = CLUSTERED
     backfill: int = Field(primary_key=True, sa_type=Number, foreign_key="backfill.number")
     above: int = Field(primary_key=True, sa_type=Number)
     below: int = Field(primary_key=True, sa_type=Number)
-
-
-BACKFILL = table_of(BackfillRow)
-BACKFILL_TARGET = table_of(BackfillTargetRow)
-BACKFILL_EDGE = table_of(BackfillEdgeRow)

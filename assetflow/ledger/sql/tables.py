@@ -7,7 +7,6 @@ deleted, and events become visible in the order of their sequences on every data
 
 from __future__ import annotations
 
-import re
 from datetime import datetime
 from operator import methodcaller
 from typing import Any, cast
@@ -15,7 +14,7 @@ from uuid import UUID
 
 from sqlalchemy import Index, MetaData, Table, Text
 from sqlalchemy.ext.declarative import DeferredReflection
-from sqlalchemy.orm import declared_attr, registry
+from sqlalchemy.orm import registry
 from sqlmodel import Field, SQLModel
 
 from assetflow.core.time.timetables import timetable_from_json
@@ -46,19 +45,20 @@ def partial_index(name: str, *columns: str, where: str, unique: bool = False) ->
 
 
 # With its own registry: a user's SQLModel tables in the same process may have the same names. Statements use the tables
-# only, so the row classes are never prepared as mappers, and their validators are not built.
+# only, so the classes are never prepared as mappers, and their validators are not built.
 class Base(DeferredReflection, SQLModel, registry=registry(metadata=MetaData(naming_convention=_NAMES))):
-    """Base of all tables of the ledger: the row class `AssetNameRow` has the table `asset_name`."""
+    """Base of all tables of the ledger: `ASSET_NAME` declares the table `asset_name`."""
 
     model_config = {"defer_build": True}
 
-    @declared_attr.directive
-    @classmethod
-    def __tablename__(cls) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__.removesuffix("Row")).lower()
+
+def as_table(row: type[Base]) -> Table:
+    """Return the table that a class declares."""
+    return cast(Table, cast(Any, row).__table__)
 
 
-class LedgerRow(Base, table=True):
+@as_table
+class LEDGER(Base, table=True):
     """The ledger itself: one row, which every writer locks while it writes.
 
     `revision` counts the transactions that may change what a state knows: while it stays the same, what was read is
@@ -76,7 +76,8 @@ class LedgerRow(Base, table=True):
     rewritten: int = Field(default=0, sa_type=Number)
 
 
-class AssetRow(Base, table=True):
+@as_table
+class ASSET(Base, table=True):
     """An asset, known since the first event, schedule or deployed flow that names it."""
 
     id: int = Field(primary_key=True, sa_type=Number)
@@ -86,14 +87,16 @@ class AssetRow(Base, table=True):
     first_seen: datetime = Field(sa_type=UtcTime)
 
 
-class AssetNameRow(Base, table=True):
+@as_table
+class ASSET_NAME(Base, table=True):
     """A name and the URI that it belongs to. Contract 1.2."""
 
     name: str = Field(primary_key=True)
     uri: str = Field(foreign_key="asset.uri", index=True)
 
 
-class HiddenAssetRow(Base, table=True):
+@as_table
+class HIDDEN_ASSET(Base, table=True):
     """An asset that an operator hid, until it has an event after `sequence`. It is shown while a flow declares it."""
 
     uri: str = Field(primary_key=True, foreign_key="asset.uri")
@@ -102,14 +105,16 @@ class HiddenAssetRow(Base, table=True):
     hidden_by: str = ""
 
 
-class AliasRow(Base, table=True):
+@as_table
+class ALIAS(Base, table=True):
     """An alias that an event came through, or that a schedule names."""
 
     name: str = Field(primary_key=True)
     first_seen: datetime = Field(sa_type=UtcTime)
 
 
-class AliasLinkRow(Base, table=True):
+@as_table
+class ALIAS_LINK(Base, table=True):
     """A permanent link from an alias to an asset. Contract 2.4."""
 
     alias: str = Field(primary_key=True, foreign_key="alias.name")
@@ -117,7 +122,8 @@ class AliasLinkRow(Base, table=True):
     since: datetime = Field(sa_type=UtcTime)
 
 
-class EventRow(Base, table=True):
+@as_table
+class EVENT(Base, table=True):
     """An event; `asset_name`, `asset_group` and `asset_extra` as its producer declared them. Contract 7.3."""
 
     __table_args__ = (
@@ -148,7 +154,8 @@ class EventRow(Base, table=True):
     asset_extra: dict[str, Any] = Field(sa_type=JsonText)
 
 
-class EventAliasRow(Base, table=True):
+@as_table
+class EVENT_ALIAS(Base, table=True):
     """An event that came through an alias."""
 
     __table_args__ = (Index(None, "sequence"), CLUSTERED)
@@ -156,7 +163,8 @@ class EventAliasRow(Base, table=True):
     sequence: int = Field(sa_type=Number, primary_key=True, foreign_key="event.sequence")
 
 
-class RefusedRow(Base, table=True):
+@as_table
+class REFUSED(Base, table=True):
     """Something that was sent as an event and refused, with the reason. Contract 2.6."""
 
     number: int = Field(primary_key=True, sa_type=Number)
@@ -168,7 +176,8 @@ class RefusedRow(Base, table=True):
     at: datetime = Field(sa_type=UtcTime)
 
 
-class ConsumerRow(Base, table=True):
+@as_table
+class CONSUMER(Base, table=True):
     """A consumer. The row of a removed one stays, for its receipts and decisions.
 
     A flow without a schedule and without policies has a row that is not `listed`: it is in the data graph only.
@@ -193,7 +202,8 @@ class ConsumerRow(Base, table=True):
     listed: bool = True
 
 
-class ConsumerTokenRow(Base, table=True):
+@as_table
+class CONSUMER_TOKEN(Base, table=True):
     """The index through which an event finds its consumers."""
 
     __table_args__ = CLUSTERED
@@ -202,7 +212,8 @@ class ConsumerTokenRow(Base, table=True):
     consumer: int = Field(sa_type=Number, primary_key=True, foreign_key="consumer.id", index=True)
 
 
-class ReceiptRow(Base, table=True):
+@as_table
+class RECEIPT(Base, table=True):
     """The outcome of an event for a consumer; `decision` is the number of the decision. Contract 3.5."""
 
     __table_args__ = (
@@ -221,7 +232,8 @@ class ReceiptRow(Base, table=True):
     at: datetime = Field(sa_type=UtcTime)
 
 
-class PendingRow(Base, table=True):
+@as_table
+class PENDING(Base, table=True):
     """The short form of a queue: how many events of an asset and key are queued."""
 
     __table_args__ = CLUSTERED
@@ -232,7 +244,8 @@ class PendingRow(Base, table=True):
     count: int = Field(sa_type=Number)
 
 
-class DecisionRow(Base, table=True):
+@as_table
+class DECISION(Base, table=True):
     """A decision and its run. `ended` is also set if it will never have a run. Contract 4.6.
 
     `noted` is the time at which its run in Prefect got the note that says why it ran. `made` is the instant of the
@@ -273,7 +286,8 @@ class DecisionRow(Base, table=True):
     because: list[Any] = Field(sa_type=CAUSES)
 
 
-class EndedRunRow(Base, table=True):
+@as_table
+class ENDED_RUN(Base, table=True):
     """The final state of a flow run of a consumer or a maker, whoever started it. Contract 4.8.
 
     `state_id` and `state_at` are those of the state, by Prefect's clock. `posted` is when the event of its failure was
@@ -307,7 +321,8 @@ class EndedRunRow(Base, table=True):
     stored: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
-class FailedChecksRow(Base, table=True):
+@as_table
+class FAILED_CHECKS(Base, table=True):
     """Data that failed a check: an update, or data that was held back. Contract 12.6.
 
     `posted` is when its event was sent to Prefect last, `stored` when Prefect's log was seen to have it.
@@ -334,7 +349,8 @@ class FailedChecksRow(Base, table=True):
     stored: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
-class ConsumerClockRow(Base, table=True):
+@as_table
+class CONSUMER_CLOCK(Base, table=True):
     """The state of a timed consumer's opening hours (9.7); `due`: when to look at them again."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
@@ -345,7 +361,8 @@ class ConsumerClockRow(Base, table=True):
     due: datetime | None = Field(default=None, sa_type=UtcTime, index=True)
 
 
-class QueueClockRow(Base, table=True):
+@as_table
+class QUEUE_CLOCK(Base, table=True):
     """The clock's state of a timed queue (9.6, 9.8, 9.11); `due`: when to look at it again."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
@@ -360,10 +377,11 @@ class QueueClockRow(Base, table=True):
     started: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
-class MissedDeadlineRow(Base, table=True):
+@as_table
+class MISSED_DEADLINE(Base, table=True):
     """A deadline that passed without a decision (9.8); `announced`: when Prefect got the event about it."""
 
-    __table_args__ = (partial_index("missed_deadline_to_announce", "number", where="announced IS NULL"),)
+    __table_args__ = (partial_index("missed_deadline_to_tell", "number", where="stored IS NULL"),)
     number: int = Field(primary_key=True, sa_type=Number)
     consumer: int = Field(sa_type=Number, foreign_key="consumer.id", index=True)
     target_key: str = Field(sa_type=KeyText)
@@ -372,10 +390,12 @@ class MissedDeadlineRow(Base, table=True):
     then: str
     queued: int = Field(sa_type=Number)
     missing: list[str] = Field(sa_type=Stored(list, tuple))
-    announced: datetime | None = Field(default=None, sa_type=UtcTime)
+    posted: datetime | None = Field(default=None, sa_type=UtcTime)
+    stored: datetime | None = Field(default=None, sa_type=UtcTime)
 
 
-class TimerRow(Base, table=True):
+@as_table
+class TIMER(Base, table=True):
     """The timer of a consumer: all times up to `reached` have their runs. Contract 6.1."""
 
     consumer: int = Field(primary_key=True, sa_type=Number, foreign_key="consumer.id")
@@ -386,7 +406,8 @@ class TimerRow(Base, table=True):
     inherited: str = ""
 
 
-class EdgeRow(Base, table=True):
+@as_table
+class EDGE(Base, table=True):
     """What a deployment produces or reads, by its declaration or, if `learned`, by Prefect's events (contract 2.9)."""
 
     __table_args__ = (Index(None, "kind", "value"), Index(None, "name"), CLUSTERED)
@@ -398,7 +419,8 @@ class EdgeRow(Base, table=True):
     name: str
 
 
-class LeaseRow(Base, table=True):
+@as_table
+class LEASE(Base, table=True):
     """A lease: at most one row for each role; `number` is that of the role."""
 
     number: int = Field(primary_key=True)
@@ -410,7 +432,8 @@ class LeaseRow(Base, table=True):
     expires: datetime = Field(sa_type=UtcTime)
 
 
-class StandbyRow(Base, table=True):
+@as_table
+class STANDBY(Base, table=True):
     """An evaluator that waits for the lease."""
 
     holder: UUID = Field(primary_key=True)
@@ -420,7 +443,8 @@ class StandbyRow(Base, table=True):
     renewed: datetime = Field(sa_type=UtcTime)
 
 
-class WatcherRow(Base, table=True):
+@as_table
+class WATCHER(Base, table=True):
     """A watcher of a deployed asset; `changed` is when it was last declared, paused or resumed.
 
     `begun` is true once a watcher with a cursor has looked for the first time. Contract 10.1, 10.4.
@@ -441,7 +465,8 @@ class WatcherRow(Base, table=True):
     lag: int | None = Field(default=None, sa_type=Number)
 
 
-class WatchedAssetRow(Base, table=True):
+@as_table
+class WATCHED_ASSET(Base, table=True):
     """A deployment's declaration that a watcher updates an asset."""
 
     __table_args__ = (Index(None, "watcher"), Index(None, "uri"), CLUSTERED)
@@ -451,7 +476,8 @@ class WatchedAssetRow(Base, table=True):
     asset: dict[str, Any] = Field(sa_type=JsonText)
 
 
-class WatcherItemRow(Base, table=True):
+@as_table
+class WATCHER_ITEM(Base, table=True):
     """A part of a watcher's cursor: a file that it knows, with its size and time. Contract 10.4, 10.7."""
 
     __table_args__ = CLUSTERED
@@ -460,7 +486,8 @@ class WatcherItemRow(Base, table=True):
     value: Any = Field(sa_type=JsonText)
 
 
-class NotedMessageRow(Base, table=True):
+@as_table
+class NOTED_MESSAGE(Base, table=True):
     """A message without an id that is recorded and may not be acknowledged yet. Contract 10.3."""
 
     __table_args__ = (Index(None, "source"),)
@@ -469,51 +496,17 @@ class NotedMessageRow(Base, table=True):
     digest: str
 
 
-class CursorRow(Base, table=True):
+@as_table
+class CURSOR(Base, table=True):
     """How far a reader of something outside the ledger has come."""
 
     name: str = Field(primary_key=True)
     value: Any = Field(sa_type=JsonText)
 
 
-class EndedSessionRow(Base, table=True):
+@as_table
+class ENDED_SESSION(Base, table=True):
     """A session of the pages that a user ended by logging out; the row goes when the session would have expired."""
 
     session: str = Field(primary_key=True)
     expires: datetime = Field(sa_type=UtcTime)
-
-
-def table_of(row: type[Base]) -> Table:
-    """Return the table of a row class."""
-    return cast(Table, cast(Any, row).__table__)
-
-
-LEDGER = table_of(LedgerRow)
-ASSET = table_of(AssetRow)
-ASSET_NAME = table_of(AssetNameRow)
-HIDDEN_ASSET = table_of(HiddenAssetRow)
-ALIAS = table_of(AliasRow)
-ALIAS_LINK = table_of(AliasLinkRow)
-EVENT = table_of(EventRow)
-EVENT_ALIAS = table_of(EventAliasRow)
-REFUSED = table_of(RefusedRow)
-CONSUMER = table_of(ConsumerRow)
-CONSUMER_TOKEN = table_of(ConsumerTokenRow)
-RECEIPT = table_of(ReceiptRow)
-PENDING = table_of(PendingRow)
-DECISION = table_of(DecisionRow)
-ENDED_RUN = table_of(EndedRunRow)
-FAILED_CHECKS = table_of(FailedChecksRow)
-CONSUMER_CLOCK = table_of(ConsumerClockRow)
-QUEUE_CLOCK = table_of(QueueClockRow)
-MISSED_DEADLINE = table_of(MissedDeadlineRow)
-TIMER = table_of(TimerRow)
-EDGE = table_of(EdgeRow)
-LEASE = table_of(LeaseRow)
-STANDBY = table_of(StandbyRow)
-WATCHER = table_of(WatcherRow)
-WATCHED_ASSET = table_of(WatchedAssetRow)
-WATCHER_ITEM = table_of(WatcherItemRow)
-NOTED_MESSAGE = table_of(NotedMessageRow)
-CURSOR = table_of(CursorRow)
-ENDED_SESSION = table_of(EndedSessionRow)

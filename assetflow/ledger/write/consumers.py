@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
@@ -16,13 +16,14 @@ from assetflow.core.freshness.recording import check_retry, retry
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.ended_runs import RunGoingOn
 from assetflow.core.rules.keeping import hear_going_on
+from assetflow.core.values.announcements import MissedDeadlineRecord
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.wire import FlowDeclaration, declaration_from_text
 from assetflow.errors import UnknownConsumer
 from assetflow.ledger.fold.source import due_queues, next_due
 from assetflow.ledger.read.consumers import MISSED, missed_from_row
 from assetflow.ledger.read.freshness import CHANGES, changes_of
-from assetflow.ledger.records import MissedDeadlineRecord, TimerRecord
+from assetflow.ledger.records import TimerRecord
 from assetflow.ledger.sql.bulk import in_values, upsert_rows
 from assetflow.ledger.sql.freshness_tables import POLICY_CHANGE
 from assetflow.ledger.sql.tables import CONSUMER, MISSED_DEADLINE, TIMER
@@ -231,8 +232,7 @@ def _remove(unit: UnitOfWork, consumer: Consumer, now: datetime) -> None:
 
 # A transaction goes through at most so many queues, so that others need not wait for long.
 AT_ONCE = 500
-_ANNOUNCED = update(MISSED_DEADLINE).where(in_values(MISSED_DEADLINE.c.number, "numbers"))
-_TO_ANNOUNCE = MISSED.where(MISSED_DEADLINE.c.announced.is_(None)).order_by(MISSED_DEADLINE.c.number)
+_MISSED_TO_TELL = MISSED.where(MISSED_DEADLINE.c.stored.is_(None)).order_by(MISSED_DEADLINE.c.number)
 
 
 @dataclass(frozen=True)
@@ -274,16 +274,16 @@ class ClockWriter(Operations):
         with self._store.reads() as connection:
             return TimePassed(decisions, next_due(connection), policy_changes)
 
-    def to_announce(self, limit: int) -> list[MissedDeadlineRecord]:
-        """Return the missed deadlines of which Prefect does not know yet, oldest first."""
-        with self._store.reads() as connection:
-            rows = connection.execute(_TO_ANNOUNCE.limit(limit)).all()
-        return list(map(missed_from_row, rows))
 
-    def announced(self, numbers: Collection[int], now: datetime) -> None:
-        """Store that Prefect knows of these missed deadlines."""
-        with self._store.writes() as connection:
-            connection.execute(_ANNOUNCED.values(announced=now), {"numbers": numbers})
+class DeadlineWriter(ReportWriter):
+    """Stores which missed deadlines were reported to Prefect."""
+
+    _of_numbers = update(MISSED_DEADLINE).where(in_values(MISSED_DEADLINE.c.number, "numbers"))
+
+    def to_tell(self, limit: int) -> list[MissedDeadlineRecord]:
+        """Return the missed deadlines that Prefect's log was not seen to have, oldest first."""
+        with self._store.reads() as connection:
+            return list(map(missed_from_row, connection.execute(_MISSED_TO_TELL.limit(limit))))
 
 
 _TO_TELL = CHANGES.where(POLICY_CHANGE.c.stored.is_(None)).order_by(POLICY_CHANGE.c.number)

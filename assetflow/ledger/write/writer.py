@@ -14,7 +14,7 @@ from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
 from assetflow.ledger.write.backfills import BackfillWriter, EndedRunWriter, FailedChecksWriter
-from assetflow.ledger.write.consumers import ClockWriter, ConsumerWriter, FreshnessWriter
+from assetflow.ledger.write.consumers import ClockWriter, ConsumerWriter, DeadlineWriter, FreshnessWriter
 from assetflow.ledger.write.decisions import DecisionWriter, QueueWriter, RunWriter
 from assetflow.ledger.write.materialized import MaterializedWriter
 from assetflow.ledger.write.store import EventWriter, Operations, Store
@@ -61,6 +61,7 @@ class Writer:
         self.lineage = LineageWriter(store)
         self.lease = LeaseWriter(store)
         self.clock = ClockWriter(store)
+        self.deadlines = DeadlineWriter(store)
         self.freshness = FreshnessWriter(store)
         self.backfills = BackfillWriter(store)
         self.watchers = WatcherWriter(store)

@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from assetflow.core.freshness.asset_freshness import StateChange
 from assetflow.core.freshness.records import PolicyChange
+from assetflow.core.values.announcements import MissedDeadlineRecord
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.announcements import POSTED_AGAIN, TOLD_AT_ONCE
 from assetflow.evaluator.consumers.announcements import Teller as RealTeller
-from assetflow.evaluator.consumers.clock import POSTED_AGAIN as DEADLINES_POSTED_AGAIN
-from assetflow.evaluator.consumers.clock import Clock as DeadlineClock
 from assetflow.evaluator.health import Health
-from assetflow.ledger.records import MissedDeadlineRecord
-from assetflow.ledger.write.consumers import TimePassed
-from assetflow.prefect_io.own_events import freshness_changed
+from assetflow.prefect_io.own_events import deadline_missed, freshness_changed
 from tests.evaluator.fakes import Clock, FakeLogs
 from tests.evaluator.ledgers import START, LedgerHere
 
@@ -32,9 +29,9 @@ class Outbox:
     """The ledger's outbox, in memory."""
 
     def __init__(self) -> None:
-        self.changes = {1: StateChange(1, CHANGE)}
+        self.changes: dict[int, Any] = {1: StateChange(1, CHANGE)}
 
-    def to_tell(self, limit: int) -> Sequence[StateChange]:
+    def to_tell(self, limit: int) -> Sequence[Any]:
         return list(self.changes.values())[:limit]
 
     def posted(self, numbers: Collection[int], now: datetime) -> None:
@@ -74,11 +71,12 @@ class Teller:
     def __init__(self, ledger: LedgerHere) -> None:
         self.clock, self.log = Clock(), Log()
         self.ledger, self.outbox = ledger, Outbox()
+        self.as_events: Any = freshness_changed
 
     async def look(self) -> int:
         """Look once, as a new process would."""
         outside = (self.log, Health(), self.clock)
-        return await RealTeller("telling", self.ledger, self.outbox, freshness_changed, *outside).look()
+        return await RealTeller("telling", self.ledger, self.outbox, self.as_events, *outside).look()
 
 
 @pytest.fixture
@@ -125,74 +123,22 @@ async def test_8_13_nothing_is_lost_while_prefect_is_away(teller: Teller) -> Non
     assert len(teller.log.posted) == 1
 
 
-class Deadlines:
-    """The deadlines of a ledger that were missed and are not announced yet."""
-
-    def __init__(self, *numbers: int) -> None:
-        self.waiting = [
-            MissedDeadlineRecord(
-                *(1, f"{number}", START, START, "alert", 0, ()),
-                number=number,
-                consumer_name="report/daily",
-                deployment_id=UUID(int=1),
-                automation_id=None,
-            )
-            for number in numbers
-        ]
-
-    def run(self, until: datetime, now: datetime) -> TimePassed:  # noqa: ARG002
-        return TimePassed([], None)
-
-    def to_announce(self, limit: int) -> Sequence[MissedDeadlineRecord]:
-        return self.waiting[:limit]
-
-    def announced(self, numbers: Sequence[int], now: datetime) -> None:  # noqa: ARG002
-        self.waiting = [each for each in self.waiting if each.number not in numbers]
-
-
-class Running:
-    def __init__(self, ledger: LedgerHere, *numbers: int) -> None:
-        self.ledger = ledger
-        self.deadlines = Deadlines(*numbers)
-        self.ledger.writer.clock = cast(Any, self.deadlines)
-        self.log = Log()
-        self.now = Clock()
-        self.clock = self.new_clock()
-
-    def new_clock(self) -> DeadlineClock:
-        def wakes() -> None: ...
-
-        given = (self.ledger, self.log, self.now, wakes, Health(), self.now, wakes, wakes, timedelta())
-        return DeadlineClock(*given)
-
-    @property
-    def keys(self) -> list[str]:
-        """The keys of the posted deadlines."""
-        return [event["payload"]["partition_key"] for event in self.log.published]
-
-
-async def test_a_missed_deadline_is_posted_until_the_log_of_prefect_has_it(
-    ledger: LedgerHere, caplog: pytest.LogCaptureFixture
+async def test_a_missed_deadline_is_posted_until_the_log_of_prefect_has_it_and_logged_once(
+    teller: Teller, caplog: pytest.LogCaptureFixture
 ) -> None:
-    running = Running(ledger, 1, 2)
-    for _ in range(2):
-        await running.clock.look()
-    assert running.keys == ["1", "2"]
-    assert len(running.deadlines.waiting) == 2
-    # Prefect has lost them.
-    running.now.now += DEADLINES_POSTED_AGAIN + timedelta(seconds=1)
-    await running.clock.look()
-    assert running.keys == ["1", "2"] * 2
-    running.log.store()
-    await running.clock.look()
-    assert running.deadlines.waiting == []
-    assert caplog.text.count("missed the deadline") == 2
-
-
-async def test_the_next_evaluator_does_not_post_what_the_log_has(ledger: LedgerHere) -> None:
-    running = Running(ledger, 1)
-    await running.clock.look()
-    running.log.store()
-    await running.new_clock().look()
-    assert len(running.log.published) == 1
-    assert running.deadlines.waiting == []
+    missed = MissedDeadlineRecord(
+        *(1, "eu", START, START, "alert", 0, ()),
+        number=1,
+        consumer_name="report/daily",
+        deployment_id=UUID(int=1),
+        automation_id=None,
+    )
+    teller.outbox.changes, teller.as_events = {1: missed}, deadline_missed
+    await teller.look()
+    # Prefect has lost it.
+    teller.clock.pass_(seconds=POSTED_AGAIN.total_seconds() + 1)
+    await teller.look()
+    assert [event["payload"]["partition_key"] for event in teller.log.published] == ["eu"] * 2
+    teller.log.store()
+    assert await teller.look() == 0
+    assert caplog.text.count("report/daily missed the deadline of") == 1

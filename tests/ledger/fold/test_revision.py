@@ -114,8 +114,9 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "freshness.retry": lambda writer, *_: writer.freshness.retry(eager_flow(writer), None, NOW),
     "freshness.posted": lambda writer, *_: writer.freshness.posted([1], NOW),
     "freshness.stored": lambda writer, *_: writer.freshness.stored([1], NOW),
-    "clock.to_announce": lambda writer, *_: writer.clock.to_announce(10),
-    "clock.announced": lambda writer, *_: writer.clock.announced([1], NOW),
+    "deadlines.to_tell": lambda writer, *_: writer.deadlines.to_tell(10),
+    "deadlines.posted": lambda writer, *_: writer.deadlines.posted([1], NOW),
+    "deadlines.stored": lambda writer, *_: writer.deadlines.stored([1], NOW),
     "watchers.record": lambda writer, *_: writer.watchers.record(
         WatcherIntake("amqp://mq orders", [update(A)], notes=[Note(uuid4(), "d")], cursor=CursorStep("w", {"a": 1})),
         NOW,

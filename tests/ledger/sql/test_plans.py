@@ -184,12 +184,12 @@ def test_letting_time_pass_scans_nothing(sqlite_ledger: Ledger, goes_on: Callabl
     with statements(ledger) as sent:
         made = ledger.writer.clock.run(NOW + 5 * hour, NOW + 5 * hour).decisions
         ledger.writer.events.record([update(A), update(C)], NOW + 6 * hour)
-        ledger.writer.clock.to_announce(10)
+        ledger.writer.deadlines.to_tell(10)
     assert len(made) == 3
     clocks = ("queue_clock", "consumer_clock", "missed_deadline")
     found = scans(ledger, sent, (*LARGE, *clocks))
     # This index holds only the missed deadlines of which Prefect does not know yet.
-    assert [step for step in found if "missed_deadline_to_announce" not in step] == []
+    assert [step for step in found if "missed_deadline_to_tell" not in step] == []
 
 
 COMPARED = ("item_version", "item", "reading", "target_key", "target", "kept_run", "policy", "policy_touch")

@@ -98,7 +98,7 @@ def story(ledger: Ledger) -> list[Any]:
         for each in ledger.reader.receipts.of_event(event.id)
     ]
     missed = sorted(
-        (each.due, each.at, each.target_key or "", each.queued) for each in ledger.writer.clock.to_announce(1000)
+        (each.due, each.at, each.target_key or "", each.queued) for each in ledger.writer.deadlines.to_tell(1000)
     )
     return [runs, receipts, missed]
 
@@ -195,17 +195,17 @@ def test_what_prefect_shows_late_counts_right_after_what_is_decided(sqlite_ledge
 
 @pytest.mark.rule("9.8")
 def test_a_missed_deadline_is_announced_until_it_is_known(sqlite_ledger: Ledger) -> None:
-    noon, clock = Noon(sqlite_ledger, A & B, deadline=Deadline(hours(1))), sqlite_ledger.writer.clock
+    noon, deadlines = Noon(sqlite_ledger, A & B, deadline=Deadline(hours(1))), sqlite_ledger.writer.deadlines
     noon.update(0, A)
     let_pass(sqlite_ledger, NOW + hours(1) - INSTANT)
-    assert not clock.to_announce(10)
+    assert not deadlines.to_tell(10)
     noon.passes(1)
-    (missed,) = clock.to_announce(10)
+    (missed,) = deadlines.to_tell(10)
     assert (missed.due, missed.queued, missed.consumer_name) == (NOW + hours(1), 1, "flow/one")
     assert missed.missing == (B.uri,)
     assert sqlite_ledger.reader.deadlines.missed() == [missed]
-    clock.announced([missed.number], NOW)
-    assert not clock.to_announce(10)
+    deadlines.stored([missed.number], NOW)
+    assert not deadlines.to_tell(10)
 
 
 @pytest.mark.rule("9.8")

@@ -292,7 +292,7 @@ def test_missed_deadlines_go_once_they_are_announced(ledger: Ledger) -> None:
         ledger.writer.events.record([update(B)], NOW + day * DAY + 3 * HOUR)
     later = NOW + 10 * DAY
     assert prune(ledger, later).deadlines == 0
-    ledger.writer.clock.announced([each.number for each in ledger.writer.clock.to_announce(10)], NOW)
+    ledger.writer.deadlines.stored([each.number for each in ledger.writer.deadlines.to_tell(10)], NOW)
 
     assert prune(ledger, later).deadlines == 2
     # Its number is where readers of what is new go on.

@@ -112,7 +112,7 @@ def test_the_run_of_an_opening_closes_it_and_no_deadline_of_it_is_told(ledger: L
     ledger.writer.events.end_adoption(made + HOUR / 2)
     ledger.writer.clock.run(made + HOUR / 2, made + HOUR / 2)
     assert [each.id for each in ledger.reader.decisions.find(limit=10)] == [earlier.id]
-    assert not ledger.writer.clock.to_announce(10)
+    assert not ledger.writer.deadlines.to_tell(10)
     ledger.writer.clock.run(made + HOUR, made + HOUR)
     assert len(ledger.reader.decisions.find(limit=10)) == 2
 
@@ -185,7 +185,7 @@ def what_holds(ledger: Ledger) -> list[Any]:
 
 
 def missed(ledger: Ledger) -> set[Any]:
-    return {(each.due, each.target_key) for each in ledger.writer.clock.to_announce(1000)}
+    return {(each.due, each.target_key) for each in ledger.writer.deadlines.to_tell(1000)}
 
 
 def same(found: Ledger, expected: Ledger) -> None:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from uuid import UUID
+from functools import lru_cache
+from uuid import UUID, uuid5
 
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.kept import Mirror
@@ -15,7 +16,7 @@ from assetflow.core.rules.state.changes import Changes, Clocks, Consumed, QueueK
 from assetflow.core.rules.state.names import Consumers, Events, Names, place_in_ledger
 from assetflow.core.rules.state.queues import LONG, Queues
 from assetflow.core.values.conditions import Token
-from assetflow.core.values.consumers import Consumer, Decision, Receipt
+from assetflow.core.values.consumers import DECISIONS, Consumer, Decision, Receipt
 from assetflow.core.values.events import AssetEvent, Recording
 from assetflow.errors import MappingError
 
@@ -108,6 +109,20 @@ class Decisions:
             if number in found:
                 found[number].add(key)
         return found.items()
+
+
+@lru_cache(maxsize=10_000)
+def _text(number: UUID) -> str:
+    # An event is consumed by several decisions, and writing an id takes longer than finding it.
+    return str(number)
+
+
+def decision_id(deployment_id: UUID, target_key: str | None, event_ids: Iterable[UUID]) -> UUID:
+    """Return the id of a decision, which is also the idempotency key of its run.
+
+    It depends on the consumed events alone, so a rebuilt ledger computes the same id.
+    """
+    return uuid5(DECISIONS, "|".join((_text(deployment_id), target_key or "", *sorted(map(_text, event_ids)))))
 
 
 _MB = 1 << 20

@@ -282,10 +282,11 @@ def _create_decisions() -> None:
         sa.Column("then", sa.String(), nullable=False),
         sa.Column("queued", NUMBER, nullable=False),
         sa.Column("missing", sa.Text(), nullable=False),
-        sa.Column("announced", MOMENT),
+        sa.Column("posted", MOMENT),
+        sa.Column("stored", MOMENT),
     )
     op.create_index("missed_deadline_consumer", "missed_deadline", ["consumer"])
-    op.create_index("missed_deadline_to_announce", "missed_deadline", ["number"], **_where("announced IS NULL"))
+    op.create_index("missed_deadline_to_tell", "missed_deadline", ["number"], **_where("stored IS NULL"))
 
 
 def _create_failed_checks() -> None:
