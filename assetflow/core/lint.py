@@ -273,15 +273,14 @@ class Assets:
         named = schedule.tokens if schedule.keeping is None else schedule.keeping.start_tokens
         for token in sorted(named):
             known = resolved(token, self._uris)
-            labels = {token.value, known.value}
-            if known in self.makers or known in self._watched or self._is_external(labels):
+            is_external = any(
+                fnmatchcase(label, each) for label in (token.value, known.value) for each in self.external
+            )
+            if known in self.makers or known in self._watched or is_external:
                 continue
             what = {"uri": "the asset", "name": "an asset called", "alias": "the alias"}[token.kind]
             message = f"it is scheduled on {what} {token.value}, which no flow here updates{self._meant(token)}"
             yield flow.finding("AF004", message, f'Correct the name, or list it as external = ["{token.value}"]')
-
-    def _is_external(self, labels: Collection[str]) -> bool:
-        return any(fnmatchcase(label, pattern) for label in labels for pattern in self.external)
 
     def _meant(self, token: Token) -> str:
         made = {each.value for each in self.makers if (each.kind == "alias") == (token.kind == "alias")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -108,6 +109,39 @@ class Health:
         if trouble is not None:
             seconds = (datetime.now(UTC) - trouble.since).total_seconds()
             logger.info("%s: works again after %.0f s", name, seconds)
+
+
+class Loop(ABC):
+    """Something that the evaluator does again and again, and at once when it is woken.
+
+    Parameters:
+        name: what it does, for messages.
+    """
+
+    def __init__(self, name: str, health: Health) -> None:
+        self.name = name
+        self._health = health
+        self._wake = asyncio.Event()
+
+    def wake(self) -> None:
+        """Take a step now: there may be something to do."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Take steps, until cancelled.
+
+        Raises:
+            PrefectUnreachable, PrefectRefused, LedgerError: call it again, nothing is lost.
+        """
+        while True:
+            self._wake.clear()
+            pause = await self.step()
+            self._health.up(self.name)
+            await heard(self._wake, pause)
+
+    @abstractmethod
+    async def step(self) -> float:
+        """Do what there is to do; return the seconds after which to look again if nobody wakes it."""
 
 
 async def keep_going(name: str, loop: Callable[[], Awaitable[None]], health: Health) -> None:

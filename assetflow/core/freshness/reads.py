@@ -214,7 +214,8 @@ def causes_of(freshness: FreshnessState, node: FlowNode, item: Item) -> Iterator
     depends = node.outputs[item.uri]
     base = base_of(freshness, node, item)
     code_version = node.code_versions[item.uri]
-    if code_version is not None and (base is None or _has_other_code(base.update, code_version)):
+    has_same_code = base is not None and (base.update.is_from_outside or base.update.code_version == code_version)
+    if code_version is not None and not has_same_code:
         yield Cause("code")
     reads: Mapping[str, int] = {} if base is None else base.reads
     for uri in sorted(depends):
@@ -242,10 +243,6 @@ def unread(freshness: FreshnessState, node: FlowNode, key: str | None, uri: str,
 def target_key_of(node: FlowNode, key: str | None) -> str | None:
     """Return the target key of the run that makes a key of an output."""
     return key if node.is_partitioned else None
-
-
-def _has_other_code(update: ItemUpdate, code_version: str) -> bool:
-    return not update.is_from_outside and update.code_version != code_version
 
 
 def inputs_now(freshness: FreshnessState, node: FlowNode) -> Inputs:

@@ -192,11 +192,6 @@ def _after_failure(
     )
 
 
-def forget_failure(freshness: FreshnessState, node: FlowNode) -> None:
-    """Forget that a run of a flow failed for good: its next one need not wait for a period (8.14)."""
-    _note(freshness, node, failed=None)
-
-
 def _note(freshness: FreshnessState, node: FlowNode, **changes: datetime | None) -> None:
     flow = freshness.flow_record(node.id)
     if flow is not None:
@@ -239,7 +234,8 @@ def retry(freshness: FreshnessState, node: FlowNode, key: str | None, now: datet
     for target in (Target(node.id, each) for each in keys):
         record = freshness.targets.find(target)
         freshness.targets.save(target, replace(record, tried=None, waived=None, failures=0, retry_at=None))
-    forget_failure(freshness, node)
+    # The next run need not wait for a period (8.14).
+    _note(freshness, node, failed=None)
     if key is None:
         touch_flow(freshness, node, now)
     else:

@@ -130,8 +130,8 @@ class Statuses:
         """Return the status of an item."""
         maker = self._freshness.graph.maker(item.uri)
         if maker is None:
-            is_there = self._freshness.updates.has_items(item.uri)
-            return ItemStatus("source" if is_there else "unknown")
+            newest = self._freshness.updates.newest_of(item.uri)
+            return ItemStatus("unknown" if newest is None else "source")
         causes = tuple(islice(causes_of(self._freshness, maker, item), self._most))
         self._fresh[item] = not causes
         return ItemStatus(_state(causes), causes, self._is_outdated(item))

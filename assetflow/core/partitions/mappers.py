@@ -303,16 +303,18 @@ def _table(value: object) -> Table:
 
 
 def _targets(value: object) -> tuple[str, ...]:
-    targets = [value] if isinstance(value, str) else list(cast("Sequence[object]", value)) if _is_list(value) else []
+    targets = (
+        [value]
+        if isinstance(value, str)
+        else list(cast("Sequence[object]", value))
+        if isinstance(value, list | tuple)
+        else []
+    )
     if not targets:
         raise InvalidPartition(
             f"{value!r} is neither a target key nor a list of them", fix="Give at least one target key.", rule="8.3"
         )
     return tuple(dict.fromkeys(_key(target) for target in targets))
-
-
-def _is_list(value: object) -> bool:
-    return isinstance(value, list | tuple)
 
 
 def _key(value: object) -> str:

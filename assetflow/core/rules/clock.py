@@ -18,9 +18,8 @@ from assetflow.core.rules.evaluation import end_of
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.names import place_in_ledger
 from assetflow.core.rules.state.state import decision_id
-from assetflow.core.rules.waits import Line, Lines, TimedQueue
+from assetflow.core.rules.waits import Expiry, Line, Lines, TimedQueue
 from assetflow.core.values.consumers import Consumer, Decision
-from assetflow.core.values.events import AssetEvent
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -97,7 +96,7 @@ def begin(state: State, consumer: Consumer, now: datetime, keys: TargetKeys, lin
         # No event of this instant counts yet.
         queue = TimedQueue(state, consumer, key, now, recorded=False, upto=0, line=lines[key])
         # In (1), a span that ends now has not ended, whereas a period has.
-        _drop_expired(queue, [event for event, moment in queue.line.expiries(now, _INSTANT) if moment == now])
+        _drop_expired(queue, [each for each in queue.line.expiries(now, _INSTANT) if each[1] == now])
 
 
 def finish(
@@ -314,7 +313,7 @@ def _act(state: State, queue: TimedQueue, made: list[Decision]) -> TimedQueue:
         made += decided
         if _is_cut_off(state, queue):
             return queue
-        if not (decided or waits.miss_oldest(state, queue) or _expire(queue)):
+        if not (decided or waits.miss_oldest(state, queue) or _drop_expired(queue, queue.line.expiries(queue.now))):
             return queue
         queue = queue.again()
 
@@ -342,7 +341,7 @@ def _decide(state: State, queue: TimedQueue) -> Decision:
     consumer, key = queue.consumer, queue.target_key
     if not state.clocks.queue(consumer.id, key).overdue:
         # A redeploy, or the removal of what a gate held over, may leave some that are too old already.
-        _drop_expired(queue, [event for event, _ in queue.line.expiries(queue.now, _INSTANT)])
+        _drop_expired(queue, queue.line.expiries(queue.now, _INSTANT))
     events = queue.line.take(consumer.options.intake.max_events)
     hours = state.clocks.consumer(consumer.id)
     decision = Decision(
@@ -370,12 +369,8 @@ def _start_of_run(state: State, consumer: Consumer, key: str | None, now: dateti
     return started + cooldown
 
 
-def _expire(queue: TimedQueue) -> bool:
+def _drop_expired(queue: TimedQueue, expired: Collection[Expiry]) -> bool:
     """Let events expire that can count for nothing any more; return True if there are any."""
-    return _drop_expired(queue, [event for event, _ in queue.line.expiries(queue.now)])
-
-
-def _drop_expired(queue: TimedQueue, events: list[AssetEvent]) -> bool:
-    for event in events:
+    for event, _ in expired:
         queue.drop(event, "expired")
-    return bool(events)
+    return bool(expired)

@@ -76,7 +76,8 @@ class Eager:
         by_key = default_partition_mapper is not None or any(
             not isinstance(mapper, EveryTargetMapper) for _, mapper in pairs
         )
-        self._partitioning = Partitioning(_default(default_partition_mapper), pairs) if by_key else None
+        default = IdentityMapper() if default_partition_mapper is None else check_mapper(default_partition_mapper)
+        self._partitioning = Partitioning(default, pairs) if by_key else None
         self._keeping = Keeping(
             "eager",
             tuple(_start(each) for each in starts),
@@ -145,10 +146,6 @@ def _catchup(value: Catchup | bool) -> Catchup:
     if isinstance(value, bool):
         return "all" if value else "none"
     return value
-
-
-def _default(mapper: PartitionMapper | None) -> PartitionMapper:
-    return IdentityMapper() if mapper is None else check_mapper(mapper)
 
 
 def _start(value: object) -> Asset | AssetRef:

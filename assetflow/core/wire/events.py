@@ -174,7 +174,10 @@ def event_to_json(event: AssetEvent) -> dict[str, object]:
             "code_version": event.code_version,
             "data_version": event.data_version,
             "inputs": dict(event.inputs),
-            "read": {uri: _pin_to_json(pin) for uri, pin in event.read.items()},
+            "read": {
+                uri: {"event": str(pin.event), "recorded": fields.time_text(pin.recorded)}
+                for uri, pin in event.read.items()
+            },
             "checks": checks_to_json(event.checks),
             "started": fields.time_text(event.started),
             "sequence": event.sequence,
@@ -328,10 +331,6 @@ def _sequence(value: object) -> int | None:
 def _sequences(data: object) -> dict[str, int]:
     found = {fit_text(uri): _sequence(value) for uri, value in fields.mapping_or_empty(data).items()}
     return {uri: sequence for uri, sequence in found.items() if sequence is not None}
-
-
-def _pin_to_json(pin: Pin) -> dict[str, object]:
-    return {"event": str(pin.event), "recorded": fields.time_text(pin.recorded)}
 
 
 def _pins(data: object, sequences: Mapping[str, int]) -> dict[str, Pin]:

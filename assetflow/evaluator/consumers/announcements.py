@@ -18,7 +18,7 @@ from assetflow.core.wire.deployments import CURSOR as REFUSED_DEPLOYMENTS
 from assetflow.core.wire.deployments import Deployed, RefusedDeployment, ShownAutomation
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable
-from assetflow.evaluator.health import Health, heard, logger
+from assetflow.evaluator.health import Health, Loop, logger
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.prefect_io.automations import Automations
@@ -58,7 +58,7 @@ class Outbox(Protocol[T_co]):
     def stored(self, numbers: Collection[int], now: datetime, /) -> None: ...
 
 
-class Teller(Generic[T]):
+class Teller(Loop, Generic[T]):
     """Posts the events of an outbox, and marks those that Prefect's log has.
 
     Parameters:
@@ -81,33 +81,19 @@ class Teller(Generic[T]):
         at_once: int = TOLD_AT_ONCE,
         rest: float = 0,
     ) -> None:
-        self._name = name
+        super().__init__(name, health)
         self._ledger = ledger
         self._outbox = outbox
         self._as_events = as_events
         self._at_once = at_once
         self._rest = rest
         self._events = events
-        self._health = health
         self._now = now
-        self._wake = asyncio.Event()
 
-    def wake(self) -> None:
-        """Look now: there may be something to tell."""
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Tell, until cancelled.
-
-        Raises:
-            PrefectUnreachable, PrefectRefused, LedgerError: call it again, nothing is lost.
-        """
-        while True:
-            await asyncio.sleep(self._rest)
-            self._wake.clear()
-            left = await self.look()
-            self._health.up(self._name)
-            await heard(self._wake, WHILE_TELLING if left else LOOK_EVERY)
+    async def step(self) -> float:
+        """Tell, after what comes in meanwhile; return the seconds until Prefect's log may have it."""
+        await asyncio.sleep(self._rest)
+        return WHILE_TELLING if await self.look() else LOOK_EVERY
 
     async def look(self) -> int:
         """Post the events that Prefect's log does not have, and return how many are not marked yet, at least.

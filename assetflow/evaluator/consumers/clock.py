@@ -7,12 +7,11 @@ each as of its time.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from assetflow.crash_points import reach
-from assetflow.evaluator.health import Health, heard, logger
+from assetflow.evaluator.health import Health, Loop, logger
 from assetflow.evaluator.ledger_thread import LedgerThread
 
 # How often to look at least, if nothing is heard of the ledger.
@@ -20,7 +19,7 @@ LOOK_EVERY = 1.0
 WHILE_DUE = 0.1
 
 
-class Clock:
+class Clock(Loop):
     """Decides instants in order.
 
     Parameters:
@@ -44,34 +43,25 @@ class Clock:
         on_looked: Callable[[], None],
         settle: timedelta,
     ) -> None:
+        super().__init__("clock", health)
         self._ledger = ledger
         self._writer = ledger.writer.clock
         self._read_until = read_until
         self._want_sweep = want_sweep
-        self._health = health
         self._now = now
         self._on_decided = on_decided
         self._on_told = on_told
         self._on_looked = on_looked
         self._settle = settle
         self._next: datetime | None = None
-        self._wake = asyncio.Event()
 
-    def wake(self) -> None:
-        """Look now: another process may have added an instant."""
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Let time act, until cancelled.
-
-        Raises:
-            LedgerError: call it again, nothing is lost.
-        """
-        while True:
-            self._wake.clear()
-            await self.look()
-            self._health.up("clock")
-            await heard(self._wake, self._pause())
+    async def step(self) -> float:
+        """Let time act; return the seconds until the next instant, if it is soon."""
+        await self.look()
+        if self._next is None:
+            return LOOK_EVERY
+        seconds = (self._next + self._settle - self._now()).total_seconds()
+        return min(max(seconds, WHILE_DUE), LOOK_EVERY)
 
     async def look(self) -> None:
         """Decide what may be decided now.
@@ -97,15 +87,7 @@ class Clock:
         if made:
             logger.info("instants decided up to %s, decisions made: %d", until.isoformat(timespec="seconds"), made)
             self._on_decided()
-        if self._is_due() and read_until < self._now():
+        is_due = self._next is not None and self._next + self._settle <= self._now()
+        if is_due and read_until < self._now():
             self._want_sweep()
         self._on_looked()
-
-    def _is_due(self) -> bool:
-        return self._next is not None and self._next + self._settle <= self._now()
-
-    def _pause(self) -> float:
-        if self._next is None:
-            return LOOK_EVERY
-        seconds = (self._next + self._settle - self._now()).total_seconds()
-        return min(max(seconds, WHILE_DUE), LOOK_EVERY)

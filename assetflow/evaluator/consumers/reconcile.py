@@ -281,18 +281,15 @@ class Reconciler:
         else:
             consumer = known.consumer
             await self._change(known, deployed, paused)
+        automation_id: UUID | None = None
         if wanted is None:
             # The evaluator judges its policies. Without a schedule, it has nothing for an automation to show.
             self._report.scheduled.pop(deployed.id, None)
-            if known is not None and known.automation_id is not None:
-                await self._ledger.call(self._writer.set_automation, consumer.id, None)
-            for each in shown:
-                await self._hide(each)
-            return
-        self._report.scheduled[deployed.id] = deployed
-        unchanged = known is not None and known.declaration == deployed.text
-        automation_id = await self._show(deployed, wanted, kept, enabled=not paused, unchanged=unchanged)
-        if known is None or known.automation_id != automation_id:
+        else:
+            self._report.scheduled[deployed.id] = deployed
+            unchanged = known is not None and known.declaration == deployed.text
+            automation_id = await self._show(deployed, wanted, kept, enabled=not paused, unchanged=unchanged)
+        if automation_id != (None if known is None else known.automation_id):
             await self._ledger.call(self._writer.set_automation, consumer.id, automation_id)
         for each in shown:
             if each.id != automation_id:

@@ -308,7 +308,7 @@ class Registry:
             with suppress(PrefectUnreachable):
                 async with subscribe(self._url, prefixes=_CHANGES) as events:
                     async for _ in events:
-                        self.nudge()
+                        self._nudged.set()
             await asyncio.sleep(self._seconds)
 
     async def _look(self) -> None:

@@ -16,7 +16,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from logging import Logger
 
-from assetflow.evaluator.health import Health, heard, logger
+from assetflow.evaluator.health import Health, Loop, logger
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.prefect_io.asset_events import TEACHING
@@ -176,7 +176,7 @@ class Sweeps:
     late_every: timedelta = timedelta(seconds=60)
 
 
-class CatchUp:
+class CatchUp(Loop):
     """The sweeps over Prefect's artifacts and its event log.
 
     Parameters:
@@ -194,16 +194,16 @@ class CatchUp:
         floor: datetime,
         sweeps: Sweeps | None = None,
     ) -> None:
+        super().__init__("reading Prefect's logs", health)
         self._artifacts = artifacts
         self._events = events
         self._inbox = inbox
         self._ledger = ledger
-        self._health = health
         self._now = now
         self._floor = floor
         self._sweeps = sweeps or Sweeps()
         self._late = LateEvents(events, UPDATES)
-        self._wanted = asyncio.Event()
+        self._widened = now()
         self._reading_on = asyncio.Lock()
         self._artifacts_read = floor
         self._events_read = floor
@@ -211,10 +211,6 @@ class CatchUp:
         self._full_sweep_done = False
         # When the last sweep began that has read to its end: everything that was stored until then is recorded.
         self.read_until: datetime | None = None
-
-    def want(self) -> None:
-        """Sweep now: an update may have been missed."""
-        self._wanted.set()
 
     async def start(self) -> None:
         """Make the first sweep, from where the last evaluator stopped.
@@ -250,23 +246,15 @@ class CatchUp:
             if self.read_until is None or self.read_until < asked:
                 await self.sweep(self._sweeps.overlap)
 
-    async def run(self) -> None:
-        """Sweep until cancelled.
-
-        Raises:
-            PrefectUnreachable, PrefectRefused, LedgerError: call it again.
-        """
-        widened = self._now()
-        while True:
-            self._wanted.clear()
-            now = self._now()
-            # If the clock was set back, the time since the last wide sweep is unknown.
-            is_wide = now < widened or now - widened >= self._sweeps.wide_every
-            await self.sweep(self._sweeps.wide_overlap if is_wide else self._sweeps.overlap)
-            self._health.up("reading Prefect's logs")
-            if is_wide:
-                widened = now
-            await heard(self._wanted, self._sweeps.every.total_seconds())
+    async def step(self) -> float:
+        """Sweep, each minute further back."""
+        now = self._now()
+        # If the clock was set back, the time since the last wide sweep is unknown.
+        is_wide = now < self._widened or now - self._widened >= self._sweeps.wide_every
+        await self.sweep(self._sweeps.wide_overlap if is_wide else self._sweeps.overlap)
+        if is_wide:
+            self._widened = now
+        return self._sweeps.every.total_seconds()
 
     async def run_older(self) -> None:
         """Do the full sweep once, and then read the events that Prefect stores late, until cancelled.

@@ -47,11 +47,8 @@ from assetflow.prefect_io.websocket import subscribe
 from assetflow.settings import get_settings
 
 SETTLE_EVERY = 0.02
-TELLING_OF_FRESHNESS, TELLING_OF_FAILURES = "telling of freshness", "telling of failed runs"
-TELLING_OF_ASSETS, TELLING_OF_DEADLINES = "telling of assets", "telling of missed deadlines"
 # Updates that come in so many seconds are told together, after the runs that they start.
 REST, UPDATES_TOLD = 1.0, 200
-TELLING_OF_CHECKS = "telling of failed checks"
 
 
 @dataclass(frozen=True)
@@ -119,8 +116,10 @@ class Evaluator:
         self.launcher = Launcher(ledger, runs, artifacts, health, self._launched)
         self.notes = NoteWriter(ledger, RunNotes(api, options.ui_url), health, self.launcher.at_rest)
         starts_of = OpenRuns(api).tasks_began
-        telling = (events, health, utc_now)
-        self.failed_checks = Teller(TELLING_OF_CHECKS, ledger, ledger.writer.failed_checks, check_failed, *telling)
+        writer, telling = ledger.writer, (events, health, utc_now)
+        self.failed_checks = Teller(
+            "telling of failed checks", ledger, ledger.writer.failed_checks, check_failed, *telling
+        )
         self.inbox = Inbox(
             ledger,
             health,
@@ -131,14 +130,16 @@ class Evaluator:
             on_failed_check=self.failed_checks.wake,
         )
         self.catch_up = CatchUp(artifacts, events, self.inbox, ledger, health, utc_now, floor, options.sweeps)
-        freshness, ended_runs = ledger.writer.freshness, ledger.writer.ended_runs
-        self._tells_assets = get_settings().native_events
-        as_failures = failed_with_assets if self._tells_assets else run_failed
-        self.freshness = Teller(TELLING_OF_FRESHNESS, ledger, freshness, freshness_changed, *telling)
-        self.failures = Teller(TELLING_OF_FAILURES, ledger, ended_runs, as_failures, *telling)
-        deadlines, outlets = ledger.writer.deadlines, ledger.writer.materialized
-        self.deadlines = Teller(TELLING_OF_DEADLINES, ledger, deadlines, deadline_missed, *telling)
-        self.assets = Teller(TELLING_OF_ASSETS, ledger, outlets, materialized, *telling, UPDATES_TOLD, REST)
+        native = get_settings().native_events
+        as_failures = failed_with_assets if native else run_failed
+        self.freshness = Teller("telling of freshness", ledger, writer.freshness, freshness_changed, *telling)
+        self.failures = Teller("telling of failed runs", ledger, writer.ended_runs, as_failures, *telling)
+        self.deadlines = Teller("telling of missed deadlines", ledger, writer.deadlines, deadline_missed, *telling)
+        self.assets = Teller(
+            "telling of assets", ledger, writer.materialized, materialized, *telling, UPDATES_TOLD, REST
+        )
+        own = (self.freshness, self.failures, self.deadlines, self.failed_checks)
+        self._tellers = (*own, self.assets) if native else own
         self.final_states = FinalStates(ledger, OpenRuns(api), health, floor, self.failures.wake)
         self.clock = Clock(
             ledger,
@@ -222,7 +223,7 @@ class Evaluator:
 
     def _loops(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
         return {
-            "lease": self._keep_lease,
+            "lease": partial(self._repeat, "lease", self._ledger.renew_lease, self._options.lease_every),
             "ledger": self.inbox.run,
             "launching": self.launcher.run,
             "announcing": self._announcer.run,
@@ -232,15 +233,11 @@ class Evaluator:
 
     def _loops_after_start(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
         return {
-            "binding": self._keep_binding,
+            "binding": partial(self._repeat, "binding", self._binding.check, self._options.binding_every),
             "deployments": partial(self.registry.run, partial(self.health.up, "deployments")),
             "times": self.timers.run,
             "clock": self.clock.run,
-            TELLING_OF_FRESHNESS: self.freshness.run,
-            TELLING_OF_FAILURES: self.failures.run,
-            TELLING_OF_DEADLINES: self.deadlines.run,
-            **({TELLING_OF_ASSETS: self.assets.run} if self._tells_assets else {}),
-            TELLING_OF_CHECKS: self.failed_checks.run,
+            **{each.name: each.run for each in self._tellers},
             READING_ENDS: self.final_states.run,
             "listening for updates": self._listen_for_updates,
             "listening for runs": self._listen_for_runs,
@@ -261,7 +258,7 @@ class Evaluator:
     async def _listen_for_updates(self) -> None:
         async with subscribe(self._api.connect_url, names=UPDATES) as events:
             self.health.up("listening for updates")
-            self.catch_up.want()
+            self.catch_up.wake()
             self.launcher.retry_now()
             async for event in events:
                 self.inbox.hear(event)
@@ -276,17 +273,11 @@ class Evaluator:
             self.final_states.wake(change.run if change.anew else None)
         return change
 
-    async def _keep_lease(self) -> None:
+    async def _repeat(self, name: str, step: Callable[[], Awaitable[None]], seconds: float) -> None:
         while True:
-            await self._ledger.renew_lease()
-            self.health.up("lease")
-            await asyncio.sleep(self._options.lease_every)
-
-    async def _keep_binding(self) -> None:
-        while True:
-            await self._binding.check()
-            self.health.up("binding")
-            await asyncio.sleep(self._options.binding_every)
+            await step()
+            self.health.up(name)
+            await asyncio.sleep(seconds)
 
     def _recorded(self) -> None:
         self.launcher.wake()
@@ -309,7 +300,7 @@ class Evaluator:
         return None if read is None else read + self._options.ahead()
 
     def _want_sweep(self) -> None:
-        self.catch_up.want()
+        self.catch_up.wake()
 
 
 def utc_now() -> datetime:

@@ -17,7 +17,7 @@ from uuid import UUID
 from assetflow.core.rules.ended_runs import RunChange, RunEnd, RunGoingOn
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable
-from assetflow.evaluator.health import Health, heard
+from assetflow.evaluator.health import Health, Loop
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.runs.launch import Launch
 from assetflow.ledger.read.explanations import decision_explanation
@@ -62,7 +62,7 @@ class RunWatch:
         ask_every: float = ASK_EVERY,
     ) -> None:
         self._ledger = ledger
-        self._reader, self._writer = ledger.reader, ledger.writer
+        self._decisions, self._freshness, self._writer = ledger.reader.decisions, ledger.reader.freshness, ledger.writer
         self._runs = runs
         self._open_runs = open_runs
         self._health = health
@@ -116,9 +116,9 @@ class RunWatch:
             async for change in self._open_runs.ended_anew(since):
                 await self.follow(change)
         await self._ledger.set_cursor(CURSOR, began)
-        if await self._compares():
+        if await self._ledger.call(self._freshness.compares):
             async for run in self._open_runs.all():
-                if await self._compares(run.deployment):
+                if await self._ledger.call(self._freshness.compares, run.deployment):
                     await self._goes_on(run)
 
     async def follow(self, change: RunChange) -> None:
@@ -131,7 +131,7 @@ class RunWatch:
             await self._retried({change.run: change.retried}, change.retried)
         if change.end is not None:
             await self.end(change.run, change.end)
-        elif change.deployment is not None and await self._compares(change.deployment):
+        elif change.deployment is not None and await self._ledger.call(self._freshness.compares, change.deployment):
             await self._note(change)
 
     async def end(self, run: UUID, end: RunEnd) -> None:
@@ -140,7 +140,7 @@ class RunWatch:
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError
         """
-        if await self._ledger.call(self._reader.decisions.is_compared, run):
+        if await self._ledger.call(self._decisions.is_compared, run):
             await self._read_logs()
             end = await self._with_start(run, end)
         if await self._ended(run, end):
@@ -148,7 +148,7 @@ class RunWatch:
 
     async def _note(self, change: RunChange) -> None:
         """Record that a run goes on, and when it started. Prefect tells more of a run that the ledger does not know."""
-        if await self._knows(change.run):
+        if await self._ledger.call(self._freshness.knows_run, change.run):
             if change.began is not None:
                 await self._began(change.run, change.began)
         elif (found := await self._open_runs.find(change.run)) is not None:
@@ -156,7 +156,7 @@ class RunWatch:
 
     async def _with_start(self, run: UUID, end: RunEnd) -> RunEnd:
         """Return the end of a run with its start, unless the ledger has heard of that. Prefect may not have sent it."""
-        if end.began is not None or not await self._lacks_start(run):
+        if end.began is not None or not await self._ledger.call(self._freshness.lacks_start, run):
             return end
         return end._replace(began=await self._open_runs.began(run))
 
@@ -172,30 +172,20 @@ class RunWatch:
 
     async def _running(self, after: UUID | None) -> list[UUID]:
         """Return runs that go on as far as the ledger knows, in the order of their ids: of decisions, and others."""
-        decided = await self._ledger.call(self._reader.decisions.open_runs, ASKED_AT_ONCE, after)
-        others = await self._ledger.call(self._reader.freshness.other_runs, ASKED_AT_ONCE, after)
+        decided = await self._ledger.call(self._decisions.open_runs, ASKED_AT_ONCE, after)
+        others = await self._ledger.call(self._freshness.other_runs, ASKED_AT_ONCE, after)
         return sorted([*decided, *others])[:ASKED_AT_ONCE]
-
-    async def _compares(self, deployment: UUID | None = None) -> bool:
-        """Return True if what the flow of a deployment reads and makes is compared; by default, if anything is."""
-        return await self._ledger.call(self._reader.freshness.compares, deployment)
-
-    async def _knows(self, run: UUID) -> bool:
-        return await self._ledger.call(self._reader.freshness.knows_run, run)
-
-    async def _lacks_start(self, run: UUID) -> bool:
-        return await self._ledger.call(self._reader.freshness.lacks_start, run)
 
     async def _goes_on(self, run: RunGoingOn) -> None:
         """Record that a run goes on whose outputs are compared, whoever started it, and when it began. Contract 8.6."""
-        if run.decision is None and not await self._knows(run.run):
+        if run.decision is None and not await self._ledger.call(self._freshness.knows_run, run.run):
             await self._ledger.call(self._writer.runs.goes_on, run.moved(self._ledger.by_ledger), self._ledger.now())
         if run.began is not None:
             await self._began(run.run, run.began)
 
     async def _began(self, run: UUID, at: datetime) -> None:
         """Record when a run started that the ledger knows. Contract 8.6."""
-        if await self._lacks_start(run):
+        if await self._ledger.call(self._freshness.lacks_start, run):
             await self._ledger.call(self._writer.runs.began, run, self._ledger.by_ledger(at), self._ledger.now())
 
     async def _ended(self, run: UUID, end: RunEnd) -> bool:
@@ -218,7 +208,7 @@ class RunWatch:
         """
         now, late, left = self._ledger.now(), self._ledger.is_late, self._moved(at)
         await self._ledger.call(self._writer.ended_runs.go_on, states)
-        for run in await self._ledger.call(self._reader.decisions.ended, states):
+        for run in await self._ledger.call(self._decisions.ended, states):
             given = (run, states[run], now)
             if not await self._ledger.call(self._writer.decisions.retried, *given, late=late, at=left):
                 await self._ledger.call(self._writer.runs.retried, *given, left)
@@ -233,7 +223,7 @@ LOOK_EVERY = 5.0
 AT_ONCE = 50
 
 
-class NoteWriter:
+class NoteWriter(Loop):
     """Writes the notes of runs.
 
     Parameters:
@@ -243,28 +233,16 @@ class NoteWriter:
     def __init__(
         self, ledger: LedgerThread, board: RunNotes, health: Health, at_rest: Callable[[], Awaitable[None]]
     ) -> None:
+        super().__init__("notes of runs", health)
         self._ledger = ledger
         self._board = board
-        self._health = health
         self._at_rest = at_rest
-        self._wake = asyncio.Event()
 
-    def wake(self) -> None:
-        """Look now: a run may need its note."""
-        self._wake.set()
-
-    async def run(self) -> None:
-        """Write the missing notes, until cancelled.
-
-        Raises:
-            PrefectUnreachable, LedgerError: call it again.
-        """
-        while True:
-            self._wake.clear()
-            while await self._write_some():
-                pass
-            self._health.up("notes of runs")
-            await heard(self._wake, LOOK_EVERY)
+    async def step(self) -> float:
+        """Write the missing notes."""
+        while await self._write_some():
+            pass
+        return LOOK_EVERY
 
     async def _write_some(self) -> bool:
         """Write the next few notes. Return False if none was missing."""

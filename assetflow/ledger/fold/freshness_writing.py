@@ -49,7 +49,6 @@ from assetflow.ledger.sql.freshness_tables import (
     ITEM_VERSION,
     KEPT_RUN,
     POLICY,
-    POLICY_CHANGE,
     POLICY_TOUCH,
     READING,
     TARGET,
@@ -91,7 +90,7 @@ _NOTHING_DUE = (
     .values(due=None, next_change=None),
     delete(POLICY_TOUCH),
 )
-_ADD_CHANGES = insert_rows(POLICY_CHANGE.c.number, *POLICY_CHANGES.columns)
+_ADD_CHANGES = insert_rows(*POLICY_CHANGES.columns)
 _SET_BACKFILLS = upsert_rows(*BACKFILLS.columns, BACKFILL.c.begun)
 _SET_STEPS = upsert_rows(BACKFILL_TARGET.c.backfill, *BACKFILL_ITEMS.columns)
 _ADD_EDGES = upsert_rows(*BACKFILL_EDGE.c)
@@ -162,10 +161,7 @@ def _write_policies(connection: Connection, changes: FreshnessChanges) -> None:
     _DROP_POLICIES.run(connection, [(uri,) for uri, each in changes.policies.items() if each is None])
     _ADD_EARLIER_INPUTS.run(connection, [*changes.earlier_inputs])
     _ADD_TOUCHES.run(connection, [(at, uri) for uri, at in changes.touched])
-    if changes.policy_changes:
-        last = connection.scalar(select(func.max(POLICY_CHANGE.c.number))) or 0
-        rows = [(number, *POLICY_CHANGES.row(each)) for number, each in enumerate(changes.policy_changes, last + 1)]
-        _ADD_CHANGES.run(connection, rows)
+    _ADD_CHANGES.run(connection, [*map(POLICY_CHANGES.row, changes.policy_changes)])
 
 
 def _write_backfills(connection: Connection, changes: FreshnessChanges) -> None:

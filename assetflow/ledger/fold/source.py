@@ -39,7 +39,6 @@ from assetflow.ledger.sql.tables import (
     DECISION,
     EDGE,
     EVENT,
-    MISSED_DEADLINE,
     PENDING,
     QUEUE_CLOCK,
     RECEIPT,
@@ -80,7 +79,7 @@ _DUE_HOURS = (
 _NEXT = (select(func.min(QUEUE_CLOCK.c.due)), select(func.min(CONSUMER_CLOCK.c.due)), NEXT_TARGET, *NEXT_OF_POLICIES)
 _SET_HOURS = upsert_rows(CONSUMER_CLOCK.c.consumer, *CONSUMER_CLOCKS.columns)
 _SET_QUEUE = upsert_rows(*_QUEUE_PLACE, *QUEUE_CLOCKS.columns)
-_ADD_MISSED = insert_rows(MISSED_DEADLINE.c.number, *MISSED_DEADLINES.columns)
+_ADD_MISSED = insert_rows(*MISSED_DEADLINES.columns)
 
 
 def due_queues(connection: Connection, until: datetime, most: int) -> list[QueueKey]:
@@ -112,10 +111,7 @@ def write_clocks(connection: Connection, changes: Changes) -> None:
     clocks = changes.queue_clocks.items()
     queues = [(*queue, *QUEUE_CLOCKS.row(clock)) for queue, clock in clocks if queue[0] not in removed]
     _SET_QUEUE.run(connection, sorted(queues, key=lambda row: (row[0], row[1] or "")))
-    if changes.missed:
-        last = connection.scalar(select(func.max(MISSED_DEADLINE.c.number))) or 0
-        missed = [(number, *MISSED_DEADLINES.row(each)) for number, each in enumerate(changes.missed, last + 1)]
-        _ADD_MISSED.run(connection, missed)
+    _ADD_MISSED.run(connection, [*map(MISSED_DEADLINES.row, changes.missed)])
 
 
 def _moment(value: Any) -> datetime:

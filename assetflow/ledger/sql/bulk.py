@@ -98,24 +98,6 @@ def json_text(value: object) -> str:
     return _ENCODER.encode(value)
 
 
-# A transaction writes the same time into most of its rows.
-@lru_cache(maxsize=256)
-def _moment_to_text(value: datetime | None) -> str | None:
-    return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
-
-
-def _moment_from_text(value: str | None) -> datetime | None:
-    return None if value is None else datetime.fromisoformat(value)
-
-
-def _key_to_text(key: str | None) -> str:
-    return "" if key is None else key
-
-
-def _key_from_text(text: str | None) -> str | None:
-    return text or None
-
-
 # Most values are empty, and encoding them takes longer than these comparisons.
 def _json_to_text(value: object) -> str:
     if value == {}:
@@ -145,8 +127,16 @@ class UtcTime(_Text):
 
     cache_ok = True
     spec = "VARCHAR(32)"
-    write = staticmethod(_moment_to_text)
-    read = staticmethod(_moment_from_text)
+
+    # A transaction writes the same time into most of its rows.
+    @staticmethod
+    @lru_cache(maxsize=256)
+    def write(value: datetime | None) -> str | None:
+        return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
+
+    @staticmethod
+    def read(value: str | None) -> datetime | None:
+        return None if value is None else datetime.fromisoformat(value)
 
 
 class JsonText(_Text):
@@ -162,8 +152,14 @@ class KeyText(_Text):
 
     cache_ok = True
     spec = "VARCHAR"
-    write = staticmethod(_key_to_text)
-    read = staticmethod(_key_from_text)
+
+    @staticmethod
+    def write(key: str | None) -> str:
+        return "" if key is None else key
+
+    @staticmethod
+    def read(text: str | None) -> str | None:
+        return text or None
 
 
 # SQLite ends a text of a JSON list at its first NUL. So NUL, and U+0001 itself, go as two characters and are put back.
@@ -319,7 +315,7 @@ class Bulk:
         values = list(zip(*rows, strict=True))
         if connection.dialect.name == "sqlite":
             text, places = self._compiled or self._compile(connection.dialect)
-            converted = (_converted(values[place], convert) for place, convert in places)
+            converted = (values[at] if convert is None else map(convert, values[at]) for at, convert in places)
             done = connection.exec_driver_sql(text, list(zip(*converted, strict=True)))
         else:
             if self._statement is None:
@@ -396,7 +392,3 @@ def _arrays(columns: Sequence[Column[Any]]) -> Given:
     rows = func.unnest(*arrays).table_valued(*(column(each.name, each.type) for each in columns), name="given")
     table = rows.render_derived()
     return {each.name: table.c[each.name] for each in columns}
-
-
-def _converted(values: Iterable[Any], convert: Callable[[Any], Any] | None) -> Iterable[Any]:
-    return values if convert is None else map(convert, values)

@@ -301,7 +301,7 @@ class EventWriter(Operations):
             done = [self._store.record(unit.state, recording, now) for recording in recordings]
             for event, error in (each for recorded, _ in done for each in recorded.refused):
                 reason, payload = str(error), event_to_json(event)
-                _keep_refused(unit.connection, event.id, payload, reason, error.rule, "observation", now)
+                keep_refused(unit.connection, event.id, payload, reason, error.rule, "observation", now)
             if failed := [each for recorded, _ in done for each in recorded.failed_checks]:
                 # A rebuilt ledger does not know what was reported before (8.17).
                 keep_failed_checks(unit.connection, failed, None if self._store.adoption is None else now)
@@ -351,10 +351,10 @@ class EventWriter(Operations):
         """
         number = event_id or uuid5(_NAMESPACE, f"{source}|{canonical_json(fit_json(payload))}")
         with self._store.writes() as connection:
-            return _keep_refused(connection, number, payload, fit_text(reason), rule, source, now)
+            return keep_refused(connection, number, payload, fit_text(reason), rule, source, now)
 
 
-def _keep_refused(
+def keep_refused(
     connection: Connection,
     number: UUID,
     payload: object,

@@ -17,7 +17,6 @@ from assetflow.core.rules.state.state import prefetch
 from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.assets import Asset, Outlet
 from assetflow.core.values.consumers import Decision
-from assetflow.core.values.events import kept_payload
 from assetflow.core.values.watchers import AssetWatcher, stored_trigger
 from assetflow.core.watchers.intake import CursorStep, RefusedChange, WatcherIntake
 from assetflow.core.wire import FlowDeclaration, declaration_from_text
@@ -29,12 +28,11 @@ from assetflow.ledger.sql.tables import (
     HIDDEN_ASSET,
     LEDGER,
     NOTED_MESSAGE,
-    REFUSED,
     WATCHED_ASSET,
     WATCHER,
     WATCHER_ITEM,
 )
-from assetflow.ledger.write.store import Operations, UnitOfWork
+from assetflow.ledger.write.store import Operations, UnitOfWork, keep_refused
 
 _KNOW = upsert_rows(*WATCHER_ITEM.c)
 _FORGET_ITEMS = delete_rows(WATCHER_ITEM.c.watcher, WATCHER_ITEM.c.item)
@@ -56,7 +54,7 @@ class WatcherWriter(Operations):
         with self._store.transaction(now) as unit:
             prefetch(unit.state, intake.recordings)
             done = [self._store.record(unit.state, recording, now) for recording in intake.recordings]
-            refused = _refuse(unit.connection, intake, now)
+            refused = [each for each in intake.refused if _is_new(unit.connection, each, intake.source, now)]
             _count(unit.connection, intake, done, refused, now)
             _NOTE.run(unit.connection, [(each.token, intake.source, each.digest) for each in intake.notes])
             _FORGET_NOTES.run(unit.connection, [(each,) for each in intake.forget])
@@ -96,21 +94,10 @@ class WatcherWriter(Operations):
                 raise UnknownWatcher(f"there is no watcher {name!r}", fix="`assetflow watchers ls` lists them")
 
 
-def _refuse(connection: Connection, intake: WatcherIntake, now: datetime) -> list[RefusedChange]:
-    """Keep what is refused, once for each id. Return what is new."""
-    given = {each.id: each for each in intake.refused}
-    if not given:
-        return []
-    known = set(connection.execute(select(REFUSED.c.id).where(REFUSED.c.id.in_(given))).scalars())
-    new = [each for each in given.values() if each.id not in known]
-    if new:
-        connection.execute(insert(REFUSED), [_refused_row(each, intake.source, now) for each in new])
-    return new
-
-
-def _refused_row(refused: RefusedChange, source: str, now: datetime) -> dict[str, object]:
-    reason, payload = fit_text(refused.reason), kept_payload(refused.payload)
-    return {"id": refused.id, "payload": payload, "reason": reason, "rule": refused.rule, "source": source, "at": now}
+def _is_new(connection: Connection, refused: RefusedChange, source: str, now: datetime) -> bool:
+    """Keep what is refused; return False if its id is known."""
+    reason = fit_text(refused.reason)
+    return keep_refused(connection, refused.id, refused.payload, reason, refused.rule, source, now)
 
 
 def _count(

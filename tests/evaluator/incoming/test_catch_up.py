@@ -304,6 +304,6 @@ async def test_a_sweep_can_be_requested(reading: Reading) -> None:
     loop = asyncio.create_task(reading.catch_up.run())
     await until_async(lambda: reading.logs.asked)
     reading.posted("a", 59.9)
-    reading.catch_up.want()
+    reading.catch_up.wake()
     await until_async(lambda: reading.ledger.uris == ["a"])
     await cancel(loop)

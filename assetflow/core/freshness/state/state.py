@@ -135,10 +135,6 @@ class Updates:
         """Return how many keys an asset has."""
         return len(self.keys(uri)) if uri in self._keys else self._source.count_keys(uri)
 
-    def has_items(self, uri: str) -> bool:
-        """Return True if an asset was ever updated."""
-        return self.newest_of(uri) is not None
-
     def newest_of(self, uri: str) -> ItemUpdate | None:
         """Return the newest update of an asset, whatever its key."""
         recent = self._recent.get(uri)

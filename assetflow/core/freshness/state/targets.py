@@ -114,7 +114,7 @@ class Targets:
         looks = self._changes.looks
         stored = (
             [each for each in self._source.due_targets(until, most) if each not in looks]
-            if self._has_room(most)
+            if most is None or len(looks) < most
             else []
         )
         found = dict.fromkeys([*self._retries.take(until), *stored])
@@ -125,9 +125,6 @@ class Targets:
         """Look at a target again when its failed run is repeated, although it was looked at now."""
         self._retries.set(target, moment)
         self._changes.looks[target] = moment
-
-    def _has_room(self, most: int | None) -> bool:
-        return most is None or len(self._changes.looks) < most
 
     def next_due(self) -> datetime | None:
         """Return when the next target has to be looked at."""
