@@ -33,7 +33,10 @@ def follow(
     node = freshness.put(consumer)
     _index_flows(freshness, freshness.compared - compared, old, node)
     if node is not None and before is not None and before.options == consumer.options and old is not None:
-        _follow_switch(freshness, old, node, now)
+        # After a pause, `catchup` says what runs (8.8).
+        if old.consumer.paused and not node.consumer.paused and node.is_eager:
+            _waive(freshness, node, {})
+        touch_flow(freshness, node, now)
         return
     if node is None:
         if old is not None:
@@ -78,13 +81,6 @@ def _leave(freshness: FreshnessState, node: FlowNode, now: datetime) -> None:
     take_off(freshness, node.id, now)
     _declare_policies(freshness, [node], now)
     _touch_neighbours(freshness, [node])
-
-
-def _follow_switch(freshness: FreshnessState, old: FlowNode, node: FlowNode, now: datetime) -> None:
-    """Follow a pause or a resume: after a pause, `catchup` says what runs (8.8)."""
-    if old.consumer.paused and not node.consumer.paused and node.is_eager:
-        _waive(freshness, node, {})
-    touch_flow(freshness, node, now)
 
 
 def _out_of_date_before(

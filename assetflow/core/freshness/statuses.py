@@ -221,16 +221,6 @@ def reaches(start: T, is_wanted: Callable[[T], bool], above: Callable[[T], Itera
     return False
 
 
-def status_of(freshness: FreshnessState, item: Item) -> ItemStatus:
-    """Return the status of an item."""
-    return Statuses(freshness).of(item)
-
-
-def counts_of(freshness: FreshnessState, uri: str) -> ItemCounts | None:
-    """Return how many items of an asset with keys are in which state; `None` for any other asset."""
-    return Statuses(freshness).counts(uri)
-
-
 def _state(causes: tuple[Cause, ...]) -> ItemState:
     if not causes:
         return "fresh"

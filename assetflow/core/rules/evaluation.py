@@ -109,6 +109,16 @@ def target_keys_of(consumer: Consumer, event: AssetEvent, tokens: frozenset[Toke
     return keys
 
 
+def wanted_keys(consumer: Consumer, event: AssetEvent, tokens: frozenset[Token]) -> Sequence[str | None]:
+    """Return the keys under which a consumer takes an event; none if it does not want it, or cannot map its key."""
+    if not consumer.wants_key(event.partition_key):
+        return ()
+    try:
+        return target_keys_of(consumer, event, tokens)
+    except MappingError:
+        return ()
+
+
 def _check_target_key(key: str, of: str) -> None:
     """Check a target key as any partition key: it becomes the key of the run's own updates. Contract 2.5."""
     try:

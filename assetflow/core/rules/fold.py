@@ -15,7 +15,7 @@ from uuid import UUID
 from assetflow.core.freshness.recording import made_of, record_update, with_data_version
 from assetflow.core.partitions import EveryTargetMapper
 from assetflow.core.rules import clock, keeping
-from assetflow.core.rules.evaluation import evaluate, target_keys_of
+from assetflow.core.rules.evaluation import evaluate, target_keys_of, wanted_keys
 from assetflow.core.rules.keeping import start_run_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.names import place_in_ledger
@@ -127,18 +127,9 @@ def _after_decided(
 ) -> datetime:
     """Return the instant of an event: when it became durable, but after what the clock has decided. Contract 9.6."""
     decided = [
-        clock.decided_until(state, consumer, key) for consumer in timed for key in _keys_of(consumer, event, tokens)
+        clock.decided_until(state, consumer, key) for consumer in timed for key in wanted_keys(consumer, event, tokens)
     ]
     return max([durable, *(moment for moment in decided if moment is not None)])
-
-
-def _keys_of(consumer: Consumer, event: AssetEvent, tokens: frozenset[Token]) -> Sequence[str | None]:
-    if not consumer.wants_key(event.partition_key):
-        return ()
-    try:
-        return target_keys_of(consumer, event, tokens)
-    except MappingError:
-        return ()
 
 
 def pass_over(
@@ -193,16 +184,12 @@ def evaluate_consumer(
         # The names of assets or the consumer have changed too.
         keys, recorded_from = state.queues.target_keys(consumer.id), None
     made: list[Decision] = []
-    for key in sorted(keys, key=_order) if len(keys) > 1 else keys:
+    for key in sorted(keys, key=lambda key: key or "") if len(keys) > 1 else keys:
         if consumer.is_timed:
             made += clock.pass_over_queue(state, consumer, key, instant or now, recorded_from=recorded_from)
         else:
             made += _decide(state, consumer, key, instant or now)
     return made
-
-
-def _order(key: str | None) -> str:
-    return key or ""
 
 
 def _decide(state: State, consumer: Consumer, key: str | None, now: datetime) -> Sequence[Decision]:

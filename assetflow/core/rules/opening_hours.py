@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.changes import ConsumerClock
 from assetflow.core.values.consumers import Consumer
-from assetflow.core.values.timing import Deadline, Opening
+from assetflow.core.values.timing import Deadline, Opening, next_time
 
 _INSTANT = timedelta(microseconds=1)
 
@@ -47,7 +47,7 @@ def resumed(state: State, consumer: Consumer, now: datetime) -> ConsumerClock | 
     if clock is None or opening is None:
         return None
     latest = _latest(opening, clock, now)
-    closes = _closing(opening, latest or clock.gone_through)
+    closes = next_time(opening.until, latest or clock.gone_through)
     is_open = (clock.is_open or latest is not None) and (closes is None or closes > now)
     coming = tuple(each for each in clock.deadlines if each[0] > now)
     clock = replace(clock, gone_through=now, is_open=is_open, deadlines=coming)
@@ -72,7 +72,7 @@ def close_at_until(state: State, consumer: Consumer, now: datetime) -> None:
     """Let `until` close the opening for all queues, if it falls on this instant."""
     clock, opening = state.clocks.consumer(consumer.id), consumer.schedule.opening
     if clock is not None and opening is not None and clock.is_open:
-        closes = _closing(opening, clock.gone_through)
+        closes = next_time(opening.until, clock.gone_through)
         if closes is not None and closes <= now:
             state.clocks.set_consumer(consumer.id, replace(clock, is_open=False))
 
@@ -108,9 +108,9 @@ def look_again(state: State, consumer: Consumer, now: datetime) -> None:
     if not consumer.decides:
         state.clocks.set_consumer(consumer.id, replace(clock, due=None))
         return
-    tick = opening.timetable.next_after(clock.gone_through)
-    closes = _closing(opening, clock.gone_through) if clock.is_open else None
-    found = [moment for moment in (None if tick is None else tick.time, closes) if moment is not None]
+    opens = next_time(opening.timetable, clock.gone_through)
+    closes = next_time(opening.until, clock.gone_through) if clock.is_open else None
+    found = [moment for moment in (opens, closes) if moment is not None]
     found += [consumer.no_earlier(max(due, now)) for due, _ in clock.deadlines]
     state.clocks.set_consumer(consumer.id, replace(clock, due=min(found, default=None)))
 
@@ -142,12 +142,6 @@ def _opened(state: State, consumer: Consumer, opening: Opening, clock: ConsumerC
     new = {due: opened for due, opened in _deadlines_of(consumer, opening, clock) if due > now}
     # Openings with one deadline miss it together.
     return replace(clock, deadlines=tuple((dict(clock.deadlines) | new).items()))
-
-
-def _closing(opening: Opening, since: datetime) -> datetime | None:
-    """Return the first time of `until` after a moment; `None` if there is none."""
-    tick = None if opening.until is None else opening.until.next_after(since)
-    return None if tick is None else tick.time
 
 
 def _stands_open(state: State, consumer: Consumer, hours: ConsumerClock | None) -> bool:

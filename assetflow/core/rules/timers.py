@@ -6,7 +6,7 @@ have passed. The evaluator schedules runs in advance, so that they start on time
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid5
@@ -219,16 +219,6 @@ def backfill_decisions(consumer: Consumer, attempts: Mapping[str, int], now: dat
         Decision(number, consumer.id, consumer.deployment_id, key, (), now, "backfill")
         for number, key in numbers.items()
     ]
-
-
-def next_decisions(wanted: Iterable[Decision], made: Collection[UUID], free: int) -> Sequence[Decision]:
-    """Return the decisions to make next.
-
-    Parameters:
-        made: the ids of the decisions that are made already.
-        free: how many more runs may go on at the same time.
-    """
-    return [each for each in wanted if each.id not in made][: max(free, 0)]
 
 
 def mappers_of(schedule: Schedule) -> Sequence[PartitionMapper]:

@@ -18,6 +18,7 @@ from assetflow.core.rules.state.names import place_in_ledger
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, MissedDeadline, Receipt, ReceiptStatus
 from assetflow.core.values.events import AssetEvent
+from assetflow.core.values.timing import next_time
 
 Reason = Literal["resume", "update", "opening", "condition", "run", "cooldown", "quiet", "more", "at_latest"]
 
@@ -360,8 +361,7 @@ class TimedQueue:
 
     def _next_opening(self) -> datetime | None:
         hours, opening = self.hours, self.consumer.schedule.opening
-        tick = None if hours is None or opening is None else opening.timetable.next_after(hours.gone_through)
-        return None if tick is None else tick.time
+        return None if hours is None or opening is None else next_time(opening.timetable, hours.gone_through)
 
     def _is_over(self, moment: datetime) -> bool:
         return moment <= self.now if self._recorded else moment < self.now

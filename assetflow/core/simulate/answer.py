@@ -10,7 +10,7 @@ from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.demands import Demands, policy_inputs
 from assetflow.core.freshness.records import BackfillItem, Item, Target, Verdict
-from assetflow.core.freshness.statuses import ItemStatus, counts_of, status_of
+from assetflow.core.freshness.statuses import ItemStatus, Statuses
 from assetflow.core.rules.waits import TimedQueue, next_deadline
 from assetflow.core.simulate.world import Failure, World
 from assetflow.core.values.consumers import Consumer, Receipt
@@ -189,12 +189,13 @@ def status_answer(world: World, items: Iterable[tuple[str, str | None]] | None) 
         nodes = freshness.graph.all()
         items = [(uri, None) for uri in sorted({uri for node in nodes for uri in (*node.inputs, *node.outputs)})]
     found: Answer = {}
+    statuses = Statuses(freshness)
     for uri, key in items:
-        counts = counts_of(freshness, uri) if key is None else None
+        counts = statuses.counts(uri) if key is None else None
         if counts is not None:
             found[uri] = {"counts": dict(counts.states), "outdated": counts.outdated}
         else:
-            found[uri if key is None else f"{uri}@{key}"] = _status(status_of(freshness, Item(uri, key)))
+            found[uri if key is None else f"{uri}@{key}"] = _status(statuses.of(Item(uri, key)))
     return found
 
 

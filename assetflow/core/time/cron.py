@@ -269,15 +269,11 @@ class Cron:
 
     def next_after(self, moment: datetime) -> datetime:
         """Return the first time strictly after `moment`, in UTC."""
-        for instant in self._forward(as_utc(moment)):
-            return instant
-        raise self._no_more("after", moment)
+        return self._first(self._forward(as_utc(moment)), "after", moment)
 
     def previous_before(self, moment: datetime) -> datetime:
         """Return the last time strictly before `moment`, in UTC."""
-        for instant in self._backward(as_utc(moment)):
-            return instant
-        raise self._no_more("before", moment)
+        return self._first(self._backward(as_utc(moment)), "before", moment)
 
     def between(self, after: datetime, until: datetime) -> Iterator[datetime]:
         """Yield the times after `after`, up to and including `until`, in UTC."""
@@ -305,8 +301,10 @@ class Cron:
         except OverflowError:
             return
 
-    def _no_more(self, side: str, moment: datetime) -> InvalidTimetable:
-        return InvalidTimetable(f"The calendar ends: the cron {self.expression!r} has no time {side} {moment}")
+    def _first(self, instants: Iterator[datetime], side: str, moment: datetime) -> datetime:
+        for instant in instants:
+            return instant
+        raise InvalidTimetable(f"The calendar ends: the cron {self.expression!r} has no time {side} {moment}")
 
 
 @lru_cache(maxsize=128)

@@ -165,8 +165,8 @@ class Deadline:
             opened: when the schedule opened.
             opening: the opening hours; a deadline is never later than the `until` that ends the opening.
         """
-        due = opened + self.after if self.after is not None else _next(self.at, opened)
-        closes = _next(opening.until, opened)
+        due = opened + self.after if self.after is not None else next_time(self.at, opened)
+        closes = next_time(opening.until, opened)
         moments = [moment for moment in (due, closes) if moment is not None]
         return min(moments) if due is not None and moments else None
 
@@ -212,7 +212,8 @@ def make_deadline(value: timedelta | Timetable | None, then: OnDeadline = "alert
     return Deadline(at=value, then=then) if isinstance(value, Timetable) else Deadline(after=value, then=then)
 
 
-def _next(timetable: Timetable | None, moment: datetime) -> datetime | None:
+def next_time(timetable: Timetable | None, moment: datetime) -> datetime | None:
+    """Return the next time of a timetable after a moment; `None` if there is none."""
     tick = None if timetable is None else timetable.next_after(moment)
     return None if tick is None else tick.time
 

@@ -122,17 +122,18 @@ def _plain(value: object) -> object:
 _ENCODER = json.JSONEncoder(separators=(",", ":"), default=_plain)
 
 
+# A transaction writes the same time into most of its rows.
+@lru_cache(maxsize=256)
+def _moment_to_text(value: datetime | None) -> str | None:
+    return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
+
+
 class UtcTime(_Text):
     """A time in UTC as text of fixed width, so that text order is time order."""
 
     cache_ok = True
     spec = "VARCHAR(32)"
-
-    # A transaction writes the same time into most of its rows.
-    @staticmethod
-    @lru_cache(maxsize=256)
-    def write(value: datetime | None) -> str | None:
-        return None if value is None else value.astimezone(UTC).isoformat(timespec="microseconds")
+    write = staticmethod(_moment_to_text)
 
     @staticmethod
     def read(value: str | None) -> datetime | None:

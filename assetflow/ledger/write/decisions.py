@@ -15,7 +15,7 @@ from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn, is_news
 from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.keeping import end_kept_run, hear_going_on, retry_kept_run, start_kept_run
 from assetflow.core.rules.registry import NamedEvents, touch_ended
-from assetflow.core.rules.timers import backfill_decisions, next_decisions
+from assetflow.core.rules.timers import backfill_decisions
 from assetflow.core.values.consumers import Decision
 from assetflow.errors import UnknownEvent
 from assetflow.ledger.read.decisions import known_decisions
@@ -201,8 +201,9 @@ class DecisionWriter(Operations):
         going_on = DECISION.c.consumer == consumer, DECISION.c.kind == _BACKFILL, DECISION.c.ended.is_(None)
         with self._store.transaction(now) as unit:
             wanted = backfill_decisions(find_consumer(unit, consumer), attempts, now)
+            known = known_decisions(unit.connection, [each.id for each in wanted])
             free = at_once - unit.connection.execute(select(func.count()).where(*going_on)).scalar_one()
-            made = next_decisions(wanted, known_decisions(unit.connection, [each.id for each in wanted]), free)
+            made = [each for each in wanted if each.id not in known][: max(free, 0)]
             for decision in made:
                 unit.state.decide(decision)
             self._store.keep_up_to_date(unit.state, made, now)

@@ -11,14 +11,13 @@ from uuid import UUID, uuid5
 
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.kept import Mirror
-from assetflow.core.rules.evaluation import evaluate, target_keys_of
+from assetflow.core.rules.evaluation import evaluate, wanted_keys
 from assetflow.core.rules.state.changes import Changes, Clocks, Consumed, QueueKey, Source
 from assetflow.core.rules.state.names import Consumers, Events, Names, place_in_ledger
 from assetflow.core.rules.state.queues import LONG, Queues
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import DECISIONS, Consumer, Decision, Receipt
 from assetflow.core.values.events import AssetEvent, Recording
-from assetflow.errors import MappingError
 
 
 class Receipts:
@@ -356,12 +355,7 @@ def _timed(state: State, events: Iterable[AssetEvent], tokens: Mapping[str, froz
 
 def _target_keys(consumer: Consumer, event: AssetEvent, tokens: frozenset[Token]) -> Sequence[str | None]:
     """Return the keys under which an event will be queued."""
-    if not consumer.wants_key(event.partition_key) or consumer.takes_nothing:
-        return ()
-    try:
-        return target_keys_of(consumer, event, tokens)
-    except MappingError:
-        return ()
+    return () if consumer.takes_nothing else wanted_keys(consumer, event, tokens)
 
 
 def _may_be_consumed(state: State, touched: Touched, tokens: Mapping[str, frozenset[Token]]) -> Iterable[QueueKey]:
