@@ -99,6 +99,10 @@ class PartitionMapper(ABC):
         """
         return part if isinstance(part, str) else part.isoformat()
 
+    def unusual(self, **usual: object) -> dict[str, object]:
+        """Return the options that differ from what is usual."""
+        return {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+
     def limit_as_json(self) -> dict[str, object]:
         """Return `max_downstream_keys` as an option, if it was given."""
         return {} if self.max_downstream_keys is None else {"max_downstream_keys": self.max_downstream_keys}
@@ -114,6 +118,18 @@ def check_mapper(value: object) -> PartitionMapper:
         return value
     message, fix = not_a(value, "a partition mapper", "Give a mapper such as StartOfDayMapper()")
     raise InvalidPartition(message, fix=fix, rule="5.1")
+
+
+def checked_key(key: object, rule: str) -> str:
+    """Return a key that stands in a mapper.
+
+    Raises:
+        InvalidPartition: it breaks contract 2.5.
+    """
+    try:
+        return check_key(key)
+    except InvalidEvent as cause:
+        raise InvalidPartition(cause.message, fix=cause.fix, rule=rule) from cause
 
 
 _PLACEHOLDER = re.compile(r"%%|%(?P<directive>[A-Za-z])|\{(?P<name>[^{}]*)\}")
@@ -324,10 +340,7 @@ class KeysMapper(EveryTargetMapper):
             raise InvalidPartition(
                 f"A list of keys cannot be made of {given!r}", fix='Write KeysMapper(["de", "fr"]).', rule="8.3"
             )
-        try:
-            object.__setattr__(self, "keys", tuple(dict.fromkeys(check_key(key) for key in keys)))
-        except InvalidEvent as cause:
-            raise InvalidPartition(cause.message, fix=cause.fix, rule="8.3") from cause
+        object.__setattr__(self, "keys", tuple(dict.fromkeys(checked_key(key, "8.3") for key in keys)))
 
     def chosen(self, keys: Sequence[str]) -> Collection[str]:
         return [key for key in keys if key in self.keys]

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from assetflow.core.json_data import check_key
-from assetflow.core.partitions.base import PartitionMapper, check_mapper
-from assetflow.errors import InvalidEvent, InvalidPartition, MappingError
+from assetflow.core.partitions.base import PartitionMapper, check_mapper, checked_key
+from assetflow.errors import InvalidPartition, MappingError
 
 
 @dataclass(frozen=True)
@@ -109,10 +108,7 @@ class FixedKeyMapper(PartitionMapper):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        try:
-            check_key(self.downstream_key)
-        except InvalidEvent as cause:
-            raise InvalidPartition(cause.message, fix=cause.fix, rule="5.1") from cause
+        checked_key(self.downstream_key, "5.1")
 
     def map_key(self, key: str) -> tuple[str]:  # noqa: ARG002
         return (self.downstream_key,)
@@ -299,7 +295,7 @@ def _table(value: object) -> Table:
             fix='Write StaticMapper({"de": "eu", "us": ["na", "all"]}).',
             rule="8.3",
         )
-    return tuple((_key(key), _targets(targets)) for key, targets in entries.items())
+    return tuple((checked_key(key, "8.3"), _targets(targets)) for key, targets in entries.items())
 
 
 def _targets(value: object) -> tuple[str, ...]:
@@ -314,11 +310,4 @@ def _targets(value: object) -> tuple[str, ...]:
         raise InvalidPartition(
             f"{value!r} is neither a target key nor a list of them", fix="Give at least one target key.", rule="8.3"
         )
-    return tuple(dict.fromkeys(_key(target) for target in targets))
-
-
-def _key(value: object) -> str:
-    try:
-        return check_key(value)
-    except InvalidEvent as cause:
-        raise InvalidPartition(cause.message, fix=cause.fix, rule="8.3") from cause
+    return tuple(dict.fromkeys(checked_key(target, "8.3") for target in targets))

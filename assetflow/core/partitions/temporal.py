@@ -139,13 +139,8 @@ class TemporalMapper(PartitionMapper):
         return f"the {self.kind} of the key{zone}"
 
     def as_json(self) -> object:
-        options = self.limit_as_json()
-        if self.timezone != "UTC":
-            options["timezone"] = self.timezone
-        if self.input_format != DEFAULT_INPUT_FORMAT:
-            options["input_format"] = self.input_format
-        if self.output_format != self.default_output_format:
-            options["output_format"] = self.output_format
+        usual = {"input_format": DEFAULT_INPUT_FORMAT, "output_format": self.default_output_format}
+        options = self.limit_as_json() | self.unusual(timezone="UTC", **usual)
         return {self.kind: options} if options else self.kind
 
     @property

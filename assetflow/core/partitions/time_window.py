@@ -206,13 +206,11 @@ class TimeWindowMapper(PartitionMapper):
         return f"each {self.upstream} of the {self.downstream}{moved}{zone}"
 
     def as_json(self) -> object:
-        options: dict[str, object] = {"upstream": self.upstream, "downstream": self.downstream}
-        for name in ("start_offset", "end_offset", "upstream_format", "downstream_format", "first"):
-            if getattr(self, name):
-                options[name] = getattr(self, name)
-        if self.timezone != "UTC":
-            options["timezone"] = self.timezone
-        return {"time_window": options | self.limit_as_json()}
+        formats = {"upstream_format": "", "downstream_format": "", "first": None, "timezone": "UTC"}
+        options = self.unusual(start_offset=0, end_offset=0, **formats)
+        return {
+            "time_window": {"upstream": self.upstream, "downstream": self.downstream} | options | self.limit_as_json()
+        }
 
     @property
     def _upstream(self) -> Periods:

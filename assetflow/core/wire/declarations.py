@@ -23,6 +23,7 @@ from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Sched
 from assetflow.core.values.timing import Deadline, Intake, OnDeadline, Opening
 from assetflow.core.values.uri import check_name
 from assetflow.core.values.watchers import watcher_from_json
+from assetflow.core.wire import fields
 from assetflow.errors import AssetflowError, InvalidSchedule
 
 Mappers = tuple[tuple[Asset | AssetRef, PartitionMapper], ...]
@@ -144,7 +145,7 @@ def keeping_to_json(keeping: Keeping) -> dict[str, object]:
         "retries": keeping.retries,
         "retry_delay": keeping.retry_delay.total_seconds(),
         "expected_duration": None if expected is None else expected.total_seconds(),
-        "mappers": [[node_to_json(target), mapper.as_json()] for target, mapper in keeping.mappers],
+        "mappers": mappers_to_json(keeping.mappers),
     }
 
 
@@ -162,6 +163,11 @@ def keeping_from_json(data: Json) -> Keeping:
         None if expected is None else timedelta(seconds=expected),
         mappers_from_json(data["mappers"]),
     )
+
+
+def mappers_to_json(mappers: Mappers) -> list[object]:
+    """Return mappers, each with the asset or reference whose keys it maps."""
+    return [[node_to_json(target), mapper.as_json()] for target, mapper in mappers]
 
 
 def mappers_from_json(pairs: Iterable[Sequence[Any]]) -> Mappers:
@@ -238,17 +244,26 @@ _COUNTS = ("min_events", "max_events")
 
 def timing_to_json(options: ConsumerOptions) -> dict[str, object]:
     """Return what a consumer says about time, each only if it says it."""
-    data: dict[str, object] = {}
-    if (opening := options.schedule.opening) is not None:
-        until = {} if opening.until is None else {"until": opening.until.as_json()}
-        data["opening"] = {"timetable": opening.timetable.as_json(), **until}
-    if options.intake != Intake():
-        data["intake"] = _intake_to_json(options.intake)
-    if (deadline := options.deadline) is not None:
-        at = None if deadline.at is None else deadline.at.as_json()
-        data["deadline"] = {"at": at} if deadline.after is None else {"after": deadline.after.total_seconds()}
-        data["on_deadline"] = deadline.then
-    return data
+    opening, deadline = options.schedule.opening, options.deadline
+    return fields.without_empty(
+        {
+            "opening": None if opening is None else _opening_to_json(opening),
+            "intake": _intake_to_json(options.intake),
+            "deadline": None if deadline is None else _deadline_to_json(deadline),
+            "on_deadline": None if deadline is None else deadline.then,
+        }
+    )
+
+
+def _opening_to_json(opening: Opening) -> dict[str, object]:
+    until = None if opening.until is None else opening.until.as_json()
+    return fields.without_empty({"timetable": opening.timetable.as_json(), "until": until})
+
+
+def _deadline_to_json(deadline: Deadline) -> dict[str, object]:
+    if deadline.after is not None:
+        return {"after": deadline.after.total_seconds()}
+    return {"at": None if deadline.at is None else deadline.at.as_json()}
 
 
 def _intake_to_json(intake: Intake) -> dict[str, object]:
@@ -359,26 +374,23 @@ def declaration_to_text(declaration: FlowDeclaration) -> str:
     Raises:
         InvalidSchedule: the text is too large for Prefect.
     """
-    schedule = declaration.options.schedule
-    data: dict[str, object] = {"version": VERSION}
-    if schedule.condition is not None:
-        data["nodes"] = [node_to_json(node) for node in schedule.condition.postfix]
-    if schedule.partitioning is not None:
-        data["partitioning"] = _partitioning_to_json(schedule.partitioning)
-    if schedule.timetable is not None:
-        data["timetable"] = schedule.timetable.as_json()
-    if schedule.keeping is not None:
-        data["keeping"] = keeping_to_json(schedule.keeping)
+    options, schedule = declaration.options, declaration.options.schedule
+    condition, parts = schedule.condition, schedule.partitioning
+    timetable, keeping = schedule.timetable, schedule.keeping
+    data: dict[str, object] = {
+        "version": VERSION,
+        "nodes": None if condition is None else [node_to_json(node) for node in condition.postfix],
+        "partitioning": None if parts is None else _partitioning_to_json(parts),
+        "timetable": None if timetable is None else timetable.as_json(),
+        "keeping": None if keeping is None else keeping_to_json(keeping),
+        "while_paused": None if options.while_paused == "drop" else options.while_paused,
+        "coalesce": options.coalesce or None,
+        "produces": [node_to_json(outlet) for outlet in declaration.produces],
+        "reads": [node_to_json(outlet) for outlet in declaration.reads],
+    }
+    data = fields.without_empty(data) | timing_to_json(options)
     if _has_outputs(declaration):
-        data["outputs"] = outputs_to_json(declaration.options.data.outputs)
-    data |= timing_to_json(declaration.options)
-    if declaration.options.while_paused != "drop":
-        data["while_paused"] = declaration.options.while_paused
-    if declaration.options.coalesce:
-        data["coalesce"] = True
-    for name, outlets in (("produces", declaration.produces), ("reads", declaration.reads)):
-        if outlets:
-            data[name] = [node_to_json(outlet) for outlet in outlets]
+        data["outputs"] = outputs_to_json(options.data.outputs)
     text = json.dumps(data, separators=(",", ":"), sort_keys=True)
     if len(text) > LARGEST_TEXT:
         raise InvalidSchedule(
@@ -416,16 +428,12 @@ def _has_outputs(declaration: FlowDeclaration) -> bool:
     return options.schedule.keeping is not None or has_versions or bool(options.data.policies)
 
 
-def _check_version(data: Json) -> None:
+def _declaration_from_json(data: Json) -> FlowDeclaration:
     if data.get("version") != VERSION:
         raise InvalidSchedule(
             f"a stored schedule has version {data.get('version')!r}, this assetflow reads version {VERSION}",
             fix="Update assetflow, or deploy again with this version",
         )
-
-
-def _declaration_from_json(data: Json) -> FlowDeclaration:
-    _check_version(data)
     nodes = data.get("nodes")
     partitioning = data.get("partitioning")
     timetable = data.get("timetable")
@@ -456,11 +464,8 @@ def _tokens(outlets: Sequence[Outlet]) -> tuple[Token, ...]:
     return tuple(dict.fromkeys(each.token for each in outlets if not isinstance(each, AssetAlias)))
 
 
-def _partitioning_to_json(partitioning: Partitioning) -> dict[str, object]:
-    return {
-        "default": partitioning.default.as_json(),
-        "mappers": [[node_to_json(target), mapper.as_json()] for target, mapper in partitioning.mappers],
-    }
+def _partitioning_to_json(parts: Partitioning) -> dict[str, object]:
+    return {"default": parts.default.as_json(), "mappers": mappers_to_json(parts.mappers)}
 
 
 def _partitioning_from_json(data: Json) -> Partitioning:

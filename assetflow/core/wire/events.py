@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import cast, get_args
-from uuid import UUID
 
 from assetflow.core.json_data import fit_json, fit_number, fit_text
 from assetflow.core.partitions import check_key
@@ -62,9 +61,9 @@ def _flow_run_to_json(run: SourceFlowRun) -> dict[str, object]:
         {
             "id": str(run.id),
             "name": run.name,
-            "flow_id": _uuid_text(run.flow_id),
+            "flow_id": fields.uuid_text(run.flow_id),
             "flow_name": run.flow_name,
-            "deployment_id": _uuid_text(run.deployment_id),
+            "deployment_id": fields.uuid_text(run.deployment_id),
             "deployment_name": run.deployment_name,
             "parameters": None if run.parameters is None else dict(run.parameters),
             "scheduled_time": fields.time_text(run.scheduled_time),
@@ -97,10 +96,6 @@ def _flow_run_from_json(data: Json) -> SourceFlowRun | None:
         data_interval_start=fields.time_or_none(data.get("data_interval_start")),
         data_interval_end=fields.time_or_none(data.get("data_interval_end")),
     )
-
-
-def _uuid_text(value: UUID | None) -> str | None:
-    return None if value is None else str(value)
 
 
 VERSION = 1

@@ -96,6 +96,11 @@ def time_text(moment: datetime | None) -> str | None:
     return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
+def uuid_text(value: UUID | None) -> str | None:
+    """Return a UUID as it is written; `None` for `None`."""
+    return None if value is None else str(value)
+
+
 def without_empty(data: dict[str, object], keep: frozenset[str] = frozenset()) -> dict[str, object]:
     """Return the fields that are not empty, and those in `keep`."""
     return {key: value for key, value in data.items() if key in keep or value not in (None, "", [], {})}

@@ -76,24 +76,19 @@ def events_from_text(written: object, *, where: str = "") -> tuple[AssetEvent, .
 
 def run_context_to_json(context: RunContext) -> dict[str, object]:
     """Return the run context as `{"assetflow": {...}}`, to be merged into the flow run's context."""
-    data: dict[str, object] = {"version": VERSION, "consumer": context.consumer}
-    if context.decision is not None:
-        data["decision"] = str(context.decision)
-    if context.partition_key is not None:
-        data["partition_key"] = context.partition_key
-    if context.events is not None:
-        data["events"] = events_to_text(context.events)
-    if context.artifact is not None:
-        data["artifact"] = str(context.artifact)
-    if context.asked is not None:
-        data["asked"] = asked_to_json(context.asked)
-    if context.traceparent:
-        data["traceparent"] = context.traceparent
-    for name in _TIMES:
-        time: datetime | None = getattr(context, name)
-        if time is not None:
-            data[name] = time.astimezone(UTC).isoformat()
-    return {CONTEXT_KEY: data}
+    written: dict[str, object] = {
+        "version": VERSION,
+        "consumer": context.consumer,
+        "decision": fields.uuid_text(context.decision),
+        "partition_key": context.partition_key,
+        "events": None if context.events is None else events_to_text(context.events),
+        "artifact": fields.uuid_text(context.artifact),
+        "asked": None if context.asked is None else asked_to_json(context.asked),
+        "traceparent": context.traceparent,
+    }
+    times: dict[str, datetime | None] = {name: getattr(context, name) for name in _TIMES}
+    written |= {name: None if time is None else time.astimezone(UTC).isoformat() for name, time in times.items()}
+    return {CONTEXT_KEY: fields.without_empty(written, keep=frozenset({"consumer"}))}
 
 
 def run_context_from_json(context: Mapping[str, object] | None) -> RunContext | None:
