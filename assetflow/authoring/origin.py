@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from uuid import UUID
 
 from prefect.client.schemas.objects import FlowRun
@@ -34,23 +35,6 @@ _INSTANT = timedelta(microseconds=1)
 _SCHEDULE, _AUTOMATION = "SCHEDULE", "AUTOMATION"
 
 
-class TimeSchedule(Protocol):
-    """A schedule with times: one of the deployment, or the timetable in the code."""
-
-    def last_until(self, moment: datetime) -> datetime | None: ...
-
-    def before(self, time: datetime) -> datetime | None: ...
-
-
-class ScheduleOfDeployment(TimeSchedule, Protocol):
-    """A schedule that Prefect keeps with the deployment."""
-
-    @property
-    def id(self) -> object: ...
-
-    def has(self, time: datetime) -> bool: ...
-
-
 class RunTimes(NamedTuple):
     """The scheduled time and the data interval of a run, in UTC.
 
@@ -66,7 +50,7 @@ class RunTimes(NamedTuple):
 
 
 def run_times(
-    run: FlowRun, timetable: Timetable | None, schedules: Callable[[], Sequence[ScheduleOfDeployment]]
+    run: FlowRun, timetable: Timetable | None, schedules: Callable[[], Sequence[DeploymentSchedule]]
 ) -> RunTimes:
     """Return the times of a run.
 
@@ -91,7 +75,7 @@ def run_times(
     return RunTimes(scheduled, *_last_complete(_utc(run.start_time) or scheduled, timetable, schedules()))
 
 
-def _previous(run: FlowRun, time: datetime, schedules: Sequence[ScheduleOfDeployment]) -> datetime | None:
+def _previous(run: FlowRun, time: datetime, schedules: Sequence[DeploymentSchedule]) -> datetime | None:
     """Return the time before `time` of the schedule that made the run."""
     maker = None if run.created_by is None else run.created_by.id
     # A later deploy replaces the schedules by new ones with new ids, which mostly have the same times.
@@ -101,7 +85,7 @@ def _previous(run: FlowRun, time: datetime, schedules: Sequence[ScheduleOfDeploy
 
 
 def _last_complete(
-    start: datetime, timetable: Timetable | None, schedules: Sequence[TimeSchedule]
+    start: datetime, timetable: Timetable | None, schedules: Sequence[DeploymentSchedule | _CodeSchedule]
 ) -> tuple[datetime | None, datetime | None]:
     """Return the last two times up to the start, if there is exactly one time schedule."""
     if timetable is not None and not isinstance(timetable, PartitionedAtRuntime):
@@ -114,7 +98,7 @@ def _last_complete(
 
 
 class _CodeSchedule:
-    """The timetable in a flow's code as a `TimeSchedule`."""
+    """The timetable in a flow's code, to be asked for its times as a schedule of the deployment is."""
 
     def __init__(self, timetable: Timetable) -> None:
         self._timetable = timetable
@@ -258,14 +242,7 @@ def _deployment(deployed: UUID, run: UUID, patience: float) -> Mapping[str, obje
     return _deployments[deployed, run]
 
 
-class Logger(Protocol):
-    """The methods that are used of a logger."""
-
-    def info(self, msg: object, *args: object) -> None: ...
-    def warning(self, msg: object, *args: object) -> None: ...
-
-
-def run_logger() -> Logger:
+def run_logger() -> logging.Logger | logging.LoggerAdapter[Any]:
     """Return the logger of the current run, whose lines show in Prefect, or assetflow's own outside of a run."""
     try:
         return get_run_logger()

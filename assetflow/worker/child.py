@@ -175,8 +175,8 @@ _NEEDED = (
     "prefect.deployments.steps.core",
     "assetflow.authoring.flows",
     "assetflow.authoring.tasks",
-    # Reads which events a task's inlets have, and imports SQLAlchemy.
-    "assetflow.authoring.past_events.ledger_source",
+    # Tells which events a task's inlets have, and imports SQLAlchemy.
+    "assetflow.ledger.read.reader",
     "assetflow.prefect_io.connection",
     "assetflow.spark.task",
     "assetflow.spark.reading",

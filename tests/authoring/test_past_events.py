@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, cast
 from uuid import UUID
 
 import pytest
@@ -210,12 +210,6 @@ class World:
         self._asked("known")
         return {event.id for event in self.committed[: self.recorded]} & set(ids)
 
-    def newest_events(self, uris: Iterable[str]) -> Mapping[str, Pin]:  # noqa: ARG002
-        return {}
-
-    def owner_of(self, name: str) -> str | None:  # noqa: ARG002
-        return None
-
     def artifact_pages(self) -> Iterator[list[tuple[datetime, AssetEvent]]]:
         yield from ([] for _ in range(self.empty_pages))
         yield [(event.occurred, event) for event in reversed(self.committed)]
@@ -231,7 +225,7 @@ class World:
 def open_source(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], RecordedSource]:
     def opened(world: World) -> RecordedSource:
         monkeypatch.setattr(ledger_source, "PrefectLog", lambda since: world)  # noqa: ARG005
-        return RecordedSource(world)
+        return RecordedSource(cast(Any, world))
 
     return opened
 

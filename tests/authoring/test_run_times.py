@@ -39,7 +39,7 @@ class Every:
 
 
 def interval(
-    schedules: Sequence[Every], timetable: Timetable | None = None, **run: Any
+    schedules: Sequence[Any], timetable: Timetable | None = None, **run: Any
 ) -> tuple[datetime | None, datetime | None]:
     values: dict[str, Any] = {"flow_id": uuid4(), "deployment_id": uuid4(), "expected_start_time": TWO}
     times = run_times(FlowRun(**(values | run)), timetable, lambda: schedules)

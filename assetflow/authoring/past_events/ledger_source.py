@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlsplit
 from uuid import UUID
 
@@ -19,11 +19,13 @@ from assetflow.core.values.events import AssetEvent, Pin
 from assetflow.core.wire.events import recorded_event_from_json
 from assetflow.core.wire.fields import Json
 from assetflow.errors import ApiRefused, AssetflowError, LedgerForeign
-from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter
 from assetflow.prefect_io.names import ASSET_UPDATED, MATERIALIZATION_SUCCEEDED, UPDATE_ARTIFACT
 from assetflow.prefect_io.recordings import recording_from_artifact, recording_from_prefect_event
 from assetflow.prefect_io.rest import TaskApi
+
+if TYPE_CHECKING:
+    from assetflow.ledger.read.reader import Reader
 
 ARTIFACT_PAGE = 200
 EVENT_PAGE = 50
@@ -230,24 +232,10 @@ def _parameters(query: PastEventQuery) -> dict[str, str | int]:
     return params
 
 
-class RecordedEvents(Protocol):
-    """The recorded events of a ledger, on this machine or behind assetflow's API."""
-
-    def created(self) -> datetime: ...
-    def count(self, query: PastEventQuery) -> int: ...
-    def events(self, query: PastEventQuery, skip: int, take: int, *, newest_first: bool) -> Sequence[AssetEvent]: ...
-    def known(self, ids: Sequence[UUID]) -> Collection[UUID]:
-        """Return those of these ids that are recorded or refused."""
-        ...
-
-    def newest_events(self, uris: Iterable[str]) -> Mapping[str, Pin]: ...
-    def owner_of(self, name: str) -> str | None: ...
-
-
 class RecordedSource:
     """An `EventSource` on a ledger."""
 
-    def __init__(self, recorded: RecordedEvents) -> None:
+    def __init__(self, recorded: LocalLedger | RemoteLedger) -> None:
         self._recorded = recorded
         self._pending: dict[PastEventQuery, list[AssetEvent]] = {}
 
@@ -276,14 +264,6 @@ class RecordedSource:
         since = self._recorded.events(query, skip + len(found), take - len(found), newest_first=False)
         found = [*found, *since]
         return [*found, *_besides(found, pending)][:take]
-
-    def newest_events(self, uris: Iterable[str]) -> Mapping[str, Pin]:
-        """Return the newest event of each URI that the ledger knows."""
-        return self._recorded.newest_events(uris)
-
-    def owner_of(self, name: str) -> str | None:
-        """Return the URI that a name belongs to, or `None`."""
-        return self._recorded.owner_of(name)
 
     def _pending_after(self, query: PastEventQuery, skip: int, found: int) -> list[AssetEvent]:
         pending = self._not_yet_recorded(query)[::-1]
@@ -332,7 +312,7 @@ class LocalLedger:
     """
 
     def __init__(self, api_url: str) -> None:
-        with Reader.open() as reader:
+        with _reader() as reader:
             known = reader.prefect_api_url()
             if known is None or _place(known) != _place(api_url):
                 raise LedgerForeign(
@@ -354,23 +334,30 @@ class LocalLedger:
             return reader.events.find(wanted, newest_first=newest_first, limit=take, offset=skip)
 
     def known(self, ids: Sequence[UUID]) -> Collection[UUID]:
-        with Reader.open() as reader:
+        with _reader() as reader:
             return reader.events.known(ids)
 
     def newest_events(self, uris: Iterable[str]) -> Mapping[str, Pin]:
-        with Reader.open() as reader:
+        with _reader() as reader:
             return reader.events.newest(uris)
 
     def owner_of(self, name: str) -> str | None:
-        with Reader.open() as reader:
+        with _reader() as reader:
             return reader.assets.owner_of(name)
+
+
+def _reader() -> Reader:
+    # Importing SQLAlchemy takes half a second, and most tasks run without a ledger on their machine.
+    from assetflow.ledger.read.reader import Reader
+
+    return Reader.open()
 
 
 @contextmanager
 def _opened(query: PastEventQuery) -> Generator[tuple[Reader, EventFilter | None]]:
     """Open the ledger and translate the query; the query is `None` for a name that belongs to no asset."""
     kind, value = query.token
-    with Reader.open() as reader:
+    with _reader() as reader:
         uri = reader.assets.owner_of(value) if kind == "name" else value
         if kind == "alias":
             yield reader, EventFilter(alias=value, after=query.after, before=query.before)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 from prefect.settings import PREFECT_API_URL
 
-from assetflow.authoring.past_events.ledger_source import PrefectSource, RecordedSource, RemoteLedger
+from assetflow.authoring.past_events.ledger_source import LocalLedger, PrefectSource, RecordedSource, RemoteLedger
 from assetflow.authoring.past_events.reading import EventSource, InletEvents, declared_here
 from assetflow.authoring.recording import current_recording
 from assetflow.core.values.assets import Asset, AssetRef, Outlet
@@ -18,17 +17,15 @@ from assetflow.errors import ApiRefused, ApiUnreachable, LedgerError, LedgerFore
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.settings import get_settings
 
-if TYPE_CHECKING:
-    from assetflow.authoring.past_events.ledger_source import LocalLedger
-
 _NO_ANSWER = (ApiUnreachable, ApiRefused, LedgerError)
 
 
 def open_source() -> EventSource:
     """Return the nearest source of past events: the local ledger, else one behind assetflow's API, else Prefect."""
+    ledger = None
     with suppress(LedgerError):
-        return _ledger() or PrefectSource()
-    return PrefectSource()
+        ledger = _ledger()
+    return PrefectSource() if ledger is None else RecordedSource(ledger)
 
 
 def pin_of(asset: Outlet) -> Pin | None:
@@ -138,7 +135,7 @@ def _named_in_flow(name: str) -> str | None:
     return None
 
 
-def _ledger() -> RecordedSource | None:
+def _ledger() -> LocalLedger | RemoteLedger | None:
     """Return the ledger on this machine, else the one behind ASSETFLOW_API_URL, else `None`.
 
     Raises:
@@ -151,9 +148,7 @@ def _ledger() -> RecordedSource | None:
         if not api_url:
             raise
         local = None
-    if local is not None:
-        return RecordedSource(local)
-    return RecordedSource(RemoteLedger()) if api_url else None
+    return local or (RemoteLedger() if api_url else None)
 
 
 def _local_ledger() -> LocalLedger | None:
@@ -165,9 +160,6 @@ def _local_ledger() -> LocalLedger | None:
     settings = get_settings()
     if not settings.database_url and not (settings.home / "ledger.db").exists():
         return None
-    # Importing SQLAlchemy takes half a second, and most tasks run without a ledger on their machine.
-    from assetflow.authoring.past_events.ledger_source import LocalLedger
-
     try:
         return LocalLedger(PREFECT_API_URL.value() or "")
     except (LedgerMissing, LedgerForeign):
