@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import aclosing, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import wraps
@@ -24,7 +24,7 @@ from assetflow.authoring.origin import is_deployed
 from assetflow.authoring.past_events.reading import InletEvents, reading
 from assetflow.authoring.past_events.sources import newest_events, open_source, pin_of, resolve_outlet
 from assetflow.authoring.recording import TaskRecording, deliver, run_logger, sent_unless
-from assetflow.authoring.triggering import PublicSignature, triggering_asset_events
+from assetflow.authoring.triggering import Call, PublicSignature, triggering_asset_events, wrapper
 from assetflow.core.values.assets import Outlet
 from assetflow.core.values.events import Recording
 from assetflow.crash_points import reach
@@ -54,36 +54,23 @@ def task_function(fn: Callable[..., Any], declaration: TaskDeclaration) -> Calla
     """
     public = PublicSignature(fn, filled=FILLED)
     start = _Start(fn, declaration, public)
-    wrapper = _wrapper(fn, start, records=bool(declaration.outlets))
-    start.wrapper = wrapper
-    wrapper.__signature__ = public.signature
-    setattr(wrapper, DECLARATION, declaration)
-    return wrapper
-
-
-def _wrapper(fn: Callable[..., Any], start: _Start, *, records: bool) -> Any:
-    if inspect.isasyncgenfunction(fn):
-        return _async_generator_to_its_end(fn, start) if records else _async_generator(fn, start)
-    if inspect.isgeneratorfunction(fn):
-        return _generator_to_its_end(fn, start) if records else _generator(fn, start)
-    if inspect.iscoroutinefunction(fn):
-        return _async_function(fn, start)
-    return _function_with_outlets(fn, start) if records else _function(fn, start)
-
-
-def _function(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
-    @wraps(fn)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with start(args, kwargs) as attempt:
-            attempt.result = fn(*attempt.args, **attempt.kwargs)
-        return attempt.finish()
-
+    run = _to_its_end(fn, start) if declaration.outlets else wrapper(fn, start)
+    start.wrapper = run
+    run.__signature__ = public.signature
+    setattr(run, DECLARATION, declaration)
     return run
 
 
-def _function_with_outlets(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
+def _to_its_end(fn: Callable[..., Any], start: _Start) -> Any:
+    """Return the function of a task with outlets: it consumes what the user's function yields."""
+    if inspect.isasyncgenfunction(fn):
+        return _async_generator(fn, start)
+    return _async_function(fn, start) if inspect.iscoroutinefunction(fn) else _function(fn, start)
+
+
+def _function(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
     """Behind an ordinary function may be a generator function, or an async one, if another decorator is around it."""
-    yields = inspect.isgeneratorfunction(inspect.unwrap(fn))
+    yields = inspect.isgeneratorfunction(fn) or inspect.isgeneratorfunction(inspect.unwrap(fn))
 
     @wraps(fn)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -136,16 +123,6 @@ async def _finished(attempt: Attempt) -> Any:
         raise
 
 
-def _generator_to_its_end(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
-    @wraps(fn)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with start(args, kwargs) as attempt, closing(fn(*attempt.args, **attempt.kwargs)) as items:
-            attempt.result = _run_to_end(items, attempt)
-        return attempt.finish()
-
-    return run
-
-
 def _run_to_end(items: Generator[Any, None, Any], attempt: Attempt) -> Any:
     """Pass everything that a generator yields to the attempt, and return what the generator returns."""
     while True:
@@ -156,7 +133,7 @@ def _run_to_end(items: Generator[Any, None, Any], attempt: Attempt) -> Any:
         attempt.tell(item)
 
 
-def _async_generator_to_its_end(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
+def _async_generator(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
     @wraps(fn)
     async def run(*args: Any, **kwargs: Any) -> Any:
         with start(args, kwargs) as attempt:
@@ -168,35 +145,13 @@ def _async_generator_to_its_end(fn: Callable[..., Any], start: _Start) -> Callab
     return run
 
 
-def _generator(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
-    @wraps(fn)
-    def run(*args: Any, **kwargs: Any) -> Iterator[Any]:
-        with start(args, kwargs) as attempt:
-            attempt.result = yield from fn(*attempt.args, **attempt.kwargs)
-        return attempt.finish()
-
-    return run
-
-
-def _async_generator(fn: Callable[..., Any], start: _Start) -> Callable[..., Any]:
-    @wraps(fn)
-    async def run(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-        with start(args, kwargs) as attempt:
-            async for item in fn(*attempt.args, **attempt.kwargs):
-                yield item
-
-    return run
-
-
-class Attempt:
+class Attempt(Call):
     """One attempt of a task: its arguments, its recording, and its result."""
 
     def __init__(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], recording: TaskRecording, *, in_run: bool
     ) -> None:
-        self.args = args
-        self.kwargs = kwargs
-        self.result: Any = None
+        super().__init__(args, kwargs)
         self._recording = recording
         self._in_run = in_run
 

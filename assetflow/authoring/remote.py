@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any, Self, cast
 from urllib.parse import quote
 
@@ -109,9 +108,7 @@ class RemoteApi:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._client.close()
 
     def _call(self, method: str, path: str, *, missing_ok: bool = False, **given: Any) -> Json | None:

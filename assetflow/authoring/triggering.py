@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator, Mapping
-from dataclasses import replace
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Parameter, Signature
 from typing import Any, cast
@@ -265,53 +266,67 @@ def flow_function(fn: Callable[..., Any], *, with_partition_key: bool) -> Callab
     added = (EVENTS_PARAMETER, KEY_PARAMETER) if with_partition_key else (EVENTS_PARAMETER,)
     public = PublicSignature(fn, added=added)
 
-    def arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def start(args: tuple[Any, ...], kwargs: dict[str, Any]) -> AbstractContextManager[Call]:
         given, named = public.arguments(args, kwargs)
         passed = {name: named.pop(name, None) for name in added}
         filled = _filled(passed, run)
-        return given, {**named, **{name: value for name, value in filled.items() if name in public.declared}}
+        own = {name: value for name, value in filled.items() if name in public.declared}
+        return nullcontext(Call(given, {**named, **own}))
 
-    run = _wrapper(fn, arguments)
+    run = wrapper(fn, start)
     run.__signature__ = public.signature
     return run
 
 
-def _wrapper(fn: Callable[..., Any], arguments: Callable[..., Any]) -> Any:
+@dataclass
+class Call:
+    """A call of a user's function: the arguments that it gets, and what it returned."""
+
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    result: Any = None
+
+    def finish(self) -> Any:
+        """Return the result for the caller."""
+        return self.result
+
+
+def wrapper(fn: Callable[..., Any], start: Callable[..., AbstractContextManager[Call]]) -> Any:
+    """Return a function of the kind of the user's, each of whose calls is one that `start` has begun."""
     if inspect.isasyncgenfunction(fn):
 
-        @wraps(fn)
         async def run_async_generator(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
-            given, named = arguments(args, kwargs)
-            async for item in fn(*given, **named):
-                yield item
+            with start(args, kwargs) as call:
+                async for item in fn(*call.args, **call.kwargs):
+                    yield item
 
-        return run_async_generator
+        return wraps(fn)(run_async_generator)
     if inspect.isgeneratorfunction(fn):
 
-        @wraps(fn)
         def run_generator(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            given, named = arguments(args, kwargs)
-            return (yield from cast("Generator[Any, Any, Any]", fn(*given, **named)))
+            with start(args, kwargs) as call:
+                call.result = yield from fn(*call.args, **call.kwargs)
+            return call.finish()
 
-        return run_generator
+        return wraps(fn)(run_generator)
     if inspect.iscoroutinefunction(fn):
 
-        @wraps(fn)
         async def run_async(*args: Any, **kwargs: Any) -> Any:
-            given, named = arguments(args, kwargs)
-            return await fn(*given, **named)
+            with start(args, kwargs) as call:
+                call.result = await fn(*call.args, **call.kwargs)
+            return call.finish()
 
-        return run_async
+        return wraps(fn)(run_async)
 
-    @wraps(fn)
     def run(*args: Any, **kwargs: Any) -> Any:
-        given, named = arguments(args, kwargs)
-        return fn(*given, **named)
+        with start(args, kwargs) as call:
+            call.result = fn(*call.args, **call.kwargs)
+        return call.finish()
 
-    return run
+    return wraps(fn)(run)
 
 
-def _filled(passed: dict[str, Any], wrapper: Callable[..., Any]) -> dict[str, Any]:
+def _filled(passed: dict[str, Any], flow_fn: Callable[..., Any]) -> dict[str, Any]:
     """Return the events and the key: those that the caller passed, else those of the flow run.
 
     They become parameters of the flow run, where its tasks find them on any machine.
@@ -327,7 +342,7 @@ def _filled(passed: dict[str, Any], wrapper: Callable[..., Any]) -> dict[str, An
     if (
         context is not None
         and context.flow is not None
-        and context.flow.fn is wrapper
+        and context.flow.fn is flow_fn
         and context.parameters is not None
     ):
         context.parameters.update(filled)

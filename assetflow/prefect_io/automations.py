@@ -152,11 +152,6 @@ def condition_triggers(condition: Condition, events: Collection[str]) -> list[Pr
     return [compiler.trigger(root)]
 
 
-def updates_of_any(tokens: Iterable[Token], events: Collection[str]) -> list[PrefectTrigger]:
-    """Return triggers on each single event with one of these names of any of these assets, references and aliases."""
-    return _Compiler(frozenset(events)).leaves(tokens)
-
-
 def escaped(text: str) -> str:
     """Escape a text, so that Prefect's label patterns (`fnmatch`, and `!` in front negates) match it literally."""
     literal = "".join(f"[{sign}]" if sign in "*?[" else sign for sign in text)
@@ -227,9 +222,10 @@ class _Compiler:
             case "at_least", int(needed):
                 return self._at_least(needed, members)
             case "times", int(count) if count > 1:
-                # Prefect counts the events of one trigger only.
-                posted = replace(self, events=self.events - {MATERIALIZATION_SUCCEEDED})
-                return self._alone(_counted(posted.trigger(members[0]), count), members[0])
+                # Prefect counts the events of one trigger only, and only within a span: the longest there is.
+                posted = replace(self, events=self.events - {MATERIALIZATION_SUCCEEDED}).trigger(members[0])
+                counted = posted.model_copy(update={"threshold": count, "within": LONGEST})
+                return self._alone(counted, members[0])
             case "within", timedelta() as span if members[0] not in (_TRUE, _FALSE):
                 return self._alone(_limited(self.trigger(members[0]), span), members[0])
             case (("times" | "within" | "since"), _):
@@ -245,7 +241,8 @@ class _Compiler:
             if isinstance(value, _And)
             else [*self.leaves(value.tokens), *value.gates.triggers]
         )
-        return triggers[0] if len(triggers) == 1 else compound_trigger(_kind(value), triggers)
+        kind: Literal["all", "any"] = "all" if isinstance(value, _And) else "any"
+        return triggers[0] if len(triggers) == 1 else compound_trigger(kind, triggers)
 
     def _all(self, members: list[_Or | _And]) -> _Or | _And:
         if _FALSE in members:
@@ -319,19 +316,10 @@ class _Compiler:
         return triggers
 
 
-def _counted(trigger: PrefectTrigger, count: int) -> PrefectTrigger:
-    """Return the trigger of one leaf, for so many events. Prefect counts within a span only: the longest there is."""
-    return trigger.model_copy(update={"threshold": count, "within": LONGEST})
-
-
 def _limited(trigger: PrefectTrigger, span: timedelta) -> PrefectTrigger:
     """Return a trigger whose events have to come within a span; of two spans, the shorter counts."""
     known = trigger.within or span
     return trigger.model_copy(update={"within": min(known, span)})
-
-
-def _kind(value: _Or | _And) -> Literal["all", "any"]:
-    return "all" if isinstance(value, _And) else "any"
 
 
 def automation_for(deployment_id: UUID, consumer: str, options: ConsumerOptions) -> AutomationCore:
@@ -363,7 +351,7 @@ def _showing(deployment_id: UUID, options: ConsumerOptions) -> PrefectTrigger:
     if keeping is not None:
         # Aliases are not inputs (8.1).
         inputs = sorted(token for token in keeping.start_tokens or options.input_tokens if token.kind != "alias")
-        return compound_trigger("any", [start, *updates_of_any(inputs, {CONDITION_SHOWN})])
+        return compound_trigger("any", [start, *_Compiler(frozenset({CONDITION_SHOWN})).leaves(inputs)])
     if condition is None:
         return compound_trigger("any", [start])
     try:

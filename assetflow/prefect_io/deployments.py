@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from uuid import UUID, uuid4
 
 from assetflow.core.values.events import canonical_json
 from assetflow.core.values.schedules import ConsumerOptions, refuse_endless_waiting
 from assetflow.core.wire import FlowDeclaration, declaration_from_text, declaration_to_text
-from assetflow.core.wire.deployments import Deployed, DeployedChanges
+from assetflow.core.wire.deployments import Deployed, DeployedChanges, ShownAutomation
 from assetflow.errors import AssetflowError, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import Json, PrefectApi
@@ -26,16 +26,7 @@ PAGE = 200
 LOOKS_UNTIL_ALL = 120
 
 
-class Changeable(Protocol):
-    """An object with an id, and the time of its last change in Prefect."""
-
-    @property
-    def id(self) -> UUID: ...
-    @property
-    def updated(self) -> datetime | None: ...
-
-
-T = TypeVar("T", bound=Changeable)
+T = TypeVar("T", "DeploymentResponse", ShownAutomation)
 
 
 class ChangeFeed(Generic[T]):
@@ -69,8 +60,10 @@ class ChangeFeed(Generic[T]):
         """
         everything = not self._stamps or self._looks >= LOOKS_UNTIL_ALL
         found, complete = await self._read(everything)
-        if not complete and await self._count() != len(self._stamps.keys() | found.keys()):
-            found, complete = await self._read(everything=True)
+        if not complete:
+            number = await self._api.post(f"{self._path}/count", self._chosen)
+            if number != len(self._stamps.keys() | found.keys()):
+                found, complete = await self._read(everything=True)
         gone: list[UUID] = []
         if complete:
             for each in sorted(self._stamps.keys() - found.keys()):
@@ -128,9 +121,6 @@ class ChangeFeed(Generic[T]):
         body = {"sort": "UPDATED_DESC", "limit": limit, "offset": offset, **self._chosen}
         rows = cast("list[Json]", await self._api.post(f"{self._path}/filter", body) or [])
         return [self._parse(row) for row in rows]
-
-    async def _count(self) -> int:
-        return cast(int, await self._api.post(f"{self._path}/count", self._chosen))
 
 
 # A newer server may send others, or values that this version of Prefect does not know.
@@ -225,6 +215,7 @@ def _refuse_cancelling(deployment: DeploymentResponse, where: str) -> None:
 def to_deployed(deployment: DeploymentResponse, flow_name: str) -> Deployed:
     """Read a deployment from Prefect's answer. An error in its schedule becomes its `problem`."""
     name = f"{flow_name}/{deployment.name}"
+    schema = deployment.parameter_openapi_schema or {}
     deployed = Deployed(
         id=deployment.id,
         name=name,
@@ -233,7 +224,8 @@ def to_deployed(deployment: DeploymentResponse, flow_name: str) -> Deployed:
         entrypoint=deployment.entrypoint or "",
         created=deployment.created,
         held=deployment.paused,
-        bare=_is_bare(deployment.parameter_openapi_schema or {}),
+        # A schema that is missing, or the server's default: the schema of a flow has a title.
+        bare=not schema.get("properties") and "title" not in schema,
         inherited=_inherited(deployment),
         parameters=canonical_json(deployment.parameters),
     )
@@ -274,11 +266,6 @@ def _inherited(deployment: DeploymentResponse) -> str:
     queue = (deployment.work_queue_name, str(deployment.work_queue_id))
     taken = (deployment.parameters, sorted(deployment.tags), deployment.version, *queue)
     return sha256(canonical_json(taken).encode()).hexdigest()[:16]
-
-
-def _is_bare(schema: Mapping[str, object]) -> bool:
-    """Return True if the schema is missing, or is the server's default: the schema of a flow has a title."""
-    return not schema.get("properties") and "title" not in schema
 
 
 class Deployments:

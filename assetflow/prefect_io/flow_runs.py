@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Iterable, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from uuid import UUID
@@ -14,7 +14,6 @@ from assetflow.core.json_data import fit_text
 from assetflow.core.rules.ended_runs import DELETED, RunEnd, listed, run_name
 from assetflow.core.rules.timers import tick_id
 from assetflow.core.time.timetables import Tick
-from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Consumer, Decision
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.wire import RunContext, run_context_to_json
@@ -33,7 +32,7 @@ from assetflow.prefect_io.names import (
     TIME_TAG,
     TRACEPARENT_LABEL,
 )
-from assetflow.prefect_io.open_runs import PAGE, end_in
+from assetflow.prefect_io.open_runs import PAGE, end_in, read_runs
 from assetflow.prefect_io.rest import Json, PrefectApi
 
 SECONDS = 1.0
@@ -65,12 +64,11 @@ class Turns:
                     yield
             return
         await self._turn.acquire()
-        pass_on = _Once(self._turn.release)
-        try:
-            with self._timed(who, pass_on):
+        with ExitStack() as turn:
+            turn.callback(self._turn.release)
+            # A stack that is closed has nothing left to do at the end of its block.
+            with self._timed(who, turn.close):
                 yield
-        finally:
-            pass_on()
 
     @contextmanager
     def _timed(self, who: UUID, on_late: Callable[[], None]) -> Generator[None]:
@@ -87,18 +85,6 @@ class Turns:
             self._slow.discard(who)
         finally:
             timer.cancel()
-
-
-class _Once:
-    """A function that does nothing when it is called again."""
-
-    def __init__(self, function: Callable[[], None]) -> None:
-        self._function: Callable[[], None] | None = function
-
-    def __call__(self) -> None:
-        function, self._function = self._function, None
-        if function is not None:
-            function()
 
 
 MOST_IN_LABEL = 1_000
@@ -166,11 +152,7 @@ class FlowRuns:
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        if not runs:
-            return {}
-        body = {"flow_runs": {"id": {"any_": [str(run) for run in runs]}}, "limit": len(runs)}
-        answer = cast("list[Json]", await self._api.post("/flow_runs/filter", body))
-        found = {UUID(str(run["id"])): run for run in answer}
+        found = await read_runs(self._api, runs)
         states = {run: end_in(found[run]) for run in runs if run in found}
         for run in runs:
             if run not in found and await self._api.get(f"/flow_runs/{run}") is None:
@@ -206,6 +188,7 @@ def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:
     if context.traceparent:
         labels[TRACEPARENT_LABEL] = context.traceparent
     parameters: dict[str, str] = {}
+    assets = [event.asset for event in decision.events]
     if decision.by_deadline:
         labels[DEADLINE_LABEL] = "true"
     # The run of an opening is scheduled for the opening, which is over by now: workers take it at once.
@@ -214,7 +197,7 @@ def run_request(decision: Decision, context: RunContext) -> dict[str, Any]:
     if decision.target_key is not None:
         labels[PARTITION_KEY_LABEL] = parameters[KEY_PARAMETER] = decision.target_key
     return {
-        "name": run_name(decision.id, decision.target_key, _assets(decision), decision.because, context.consumer),
+        "name": run_name(decision.id, decision.target_key, assets, decision.because, context.consumer),
         "idempotency_key": str(decision.id),
         "context": run_context_to_json(context),
         "labels": labels,
@@ -242,10 +225,6 @@ def _run_in(answer: object, deployment_id: UUID, key: object) -> UUID:
     return run
 
 
-def _assets(decision: Decision) -> Iterable[Asset]:
-    return (event.asset for event in decision.events)
-
-
 def _message(decision: Decision) -> str:
     number = len(decision.events)
     if decision.kind == "backfill":
@@ -254,7 +233,7 @@ def _message(decision: Decision) -> str:
         return f"Started because {causes_in_words(decision.because)}"
     updates = "1 update" if number == 1 else f"{number} updates"
     key = "" if decision.target_key is None else f" for {decision.target_key}"
-    return f"Started by {updates}{key}: {listed(_assets(decision), ', ')}"
+    return f"Started by {updates}{key}: {listed([event.asset for event in decision.events], ', ')}"
 
 
 def _provenance(automation: Automation | None) -> dict[str, str]:
@@ -321,7 +300,8 @@ def time_run_request(consumer: Consumer, tick: Tick) -> dict[str, Any]:
     """Return the body of create_flow_run for a tick."""
     timetable = consumer.schedule.timetable
     assert timetable is not None, "only consumers with a timetable have ticks"
-    number, time = tick_id(consumer.deployment_id, tick.time), _text(tick.time)
+    number = tick_id(consumer.deployment_id, tick.time)
+    time = tick.time.astimezone(UTC).isoformat().replace("+00:00", "Z")
     before = timetable.previous_before(tick.time)
     context = RunContext(
         decision=None,
@@ -359,10 +339,6 @@ def _of_times(deployment_id: UUID, **between: datetime) -> dict[str, Any]:
     }
 
 
-def _text(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
 # Prefect's largest page.
 MOST = 200
 
@@ -376,8 +352,4 @@ async def run_states(api: PrefectApi, runs: Collection[UUID]) -> dict[UUID, str]
     Raises:
         PrefectUnreachable, PrefectRefused
     """
-    if not runs:
-        return {}
-    body = {"flow_runs": {"id": {"any_": [str(run) for run in runs]}}, "limit": len(runs)}
-    answer = cast("list[Json]", await api.post("/flow_runs/filter", body))
-    return {UUID(str(run["id"])): str(run.get("state_name") or "") for run in answer}
+    return {run: str(found.get("state_name") or "") for run, found in (await read_runs(api, runs)).items()}

@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 import certifi
@@ -61,10 +61,7 @@ def ends_completed(result: object) -> bool:
     """
     if isinstance(result, State):
         state = cast("State[Any]", result)
-        details = state.state_details
-        if details.flow_run_id is None and details.task_run_id is None:
-            return state.is_completed() and state.name == "Completed"
-        return state.is_completed()
+        return state.is_completed() and (state.name == "Completed" or not _is_own(state))
     with needed_for(_COMMIT):
         from prefect.states import is_state_iterable
     if is_state_iterable(result):
@@ -77,8 +74,12 @@ def ends_skipped(result: object) -> bool:
     if not isinstance(result, State):
         return False
     state = cast("State[Any]", result)
-    is_own = state.state_details.flow_run_id is None and state.state_details.task_run_id is None
-    return is_own and state.is_completed() and state.name == "Skipped"
+    return _is_own(state) and state.is_completed() and state.name == "Skipped"
+
+
+def _is_own(state: State[Any]) -> bool:
+    """Return True if a state is one that the task has made, not that of another run."""
+    return state.state_details.flow_run_id is None and state.state_details.task_run_id is None
 
 
 def in_user_transaction() -> bool:
@@ -213,24 +214,12 @@ def leave_websockets_out_of_the_limit() -> None:
     server.RequestLimitMiddleware = RequestLimit
 
 
-class RunHooks(Protocol):
-    """The object that a worker asks to call the hooks of a flow run that was cancelled or has crashed."""
-
-    async def run_cancellation_hooks(self, flow_run: FlowRun, state: State[Any]) -> None:
-        """Call those of a cancelled run."""
-        ...
-
-    async def run_crashed_hooks(self, flow_run: FlowRun, state: State[Any]) -> None:
-        """Call those of a crashed run."""
-        ...
-
-
 # For the run that this task of a process worker starts: its hooks, and if its command stands for Prefect's own.
-_command_run: ContextVar[tuple[RunHooks, bool] | None] = ContextVar("_command_run", default=None)
+_command_run: ContextVar[tuple[object, bool] | None] = ContextVar("_command_run", default=None)
 
 
 @contextmanager
-def start_by_command(hooks: RunHooks, *, as_engine: bool) -> Generator[None]:
+def start_by_command(hooks: object, *, as_engine: bool) -> Generator[None]:
     """Let the process worker of this process start a run with a command, within this context, in another way.
 
     Prefect's worker loads the flow in its own process for such a run, to call its hooks.

@@ -10,7 +10,6 @@ by creation it would read its whole table for each page.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
@@ -20,7 +19,7 @@ from uuid import UUID
 
 from assetflow.core.values.consumers import Decision
 from assetflow.core.wire import events_to_text
-from assetflow.errors import PrefectRefused, PrefectUnreachable
+from assetflow.errors import PrefectRefused
 from assetflow.prefect_io.connection import id_of, objects_of, unconfirmed
 from assetflow.prefect_io.names import RUN_NOTE_ARTIFACT, TRIGGERING_EVENTS_ARTIFACT, UPDATE_ARTIFACT, artifact_key
 from assetflow.prefect_io.recordings import created
@@ -44,17 +43,16 @@ class ArtifactLog:
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        updates = _Updates(self._api)
-        newest = await updates.first_page()
+        newest = await self._ask(0, ARTIFACTS_A_PAGE)
         if len(newest) < ARTIFACTS_A_PAGE or _changed(newest[-1]) < moment:
             for artifact in _since(moment, newest):
                 yield artifact
             return
-        place = max(0, await updates.place_of(moment) - ARTIFACTS_A_PAGE)
+        place = max(0, await self._place_of(moment) - ARTIFACTS_A_PAGE)
         reached, overlap = moment, OVERLAP
         known: set[str] = set()
         while True:
-            page = await updates.page(place)
+            page = await patiently(partial(self._ask, place, ARTIFACTS_A_PAGE))
             if len(page) == ARTIFACTS_A_PAGE and _changed(page[-1]) > reached:
                 # So many were created since the last page that this page does not overlap with it.
                 overlap = min(2 * overlap, ARTIFACTS_A_PAGE // 2)
@@ -68,6 +66,32 @@ class ArtifactLog:
                 return
             known = {str(artifact["id"]) for artifact in page}
             place = max(0, place - ARTIFACTS_A_PAGE + overlap)
+
+    async def _place_of(self, moment: datetime) -> int:
+        """Return a place in the list after which every recording is older than `moment`, at most one page too late."""
+        newer, older = 0, ARTIFACTS_A_PAGE
+        while not await self._is_before(moment, older):
+            newer, older = older, older * 2
+        while older - newer > ARTIFACTS_A_PAGE:
+            middle = (newer + older) // 2
+            if await self._is_before(moment, middle):
+                older = middle
+            else:
+                newer = middle
+        return older
+
+    async def _is_before(self, moment: datetime, place: int) -> bool:
+        found = await patiently(partial(self._ask, place, 1))
+        return not found or _changed(found[0]) < moment
+
+    async def _ask(self, place: int, limit: int) -> Sequence[Json]:
+        body = {
+            "artifacts": {"type": {"any_": [UPDATE_ARTIFACT]}},
+            "sort": "UPDATED_DESC",
+            "limit": limit,
+            "offset": place,
+        }
+        return cast("list[Json]", await self._api.post("/artifacts/filter", body))
 
     async def keep_events(self, decision: Decision, consumer: str) -> str:
         """Write the events of a decision to an artifact, once, and return the artifact's id.
@@ -130,46 +154,6 @@ def _artifact_of(decision: Decision, key: str) -> Json:
         "metadata_": {_DECISION: str(decision.id)},
         "data": events_to_text(decision.events),
     }
-
-
-class _Updates:
-    """Prefect's list of recordings, newest first."""
-
-    def __init__(self, api: PrefectApi) -> None:
-        self._api = api
-
-    async def first_page(self) -> Sequence[Json]:
-        """Return the newest recordings."""
-        return await self._ask(0, ARTIFACTS_A_PAGE)
-
-    async def page(self, place: int) -> Sequence[Json]:
-        return await patiently(partial(self._ask, place, ARTIFACTS_A_PAGE))
-
-    async def place_of(self, moment: datetime) -> int:
-        """Return a place in the list after which every artifact is older than `moment`, at most one page too late."""
-        newer, older = 0, ARTIFACTS_A_PAGE
-        while not await self._is_before(moment, older):
-            newer, older = older, older * 2
-        while older - newer > ARTIFACTS_A_PAGE:
-            middle = (newer + older) // 2
-            if await self._is_before(moment, middle):
-                older = middle
-            else:
-                newer = middle
-        return older
-
-    async def _is_before(self, moment: datetime, place: int) -> bool:
-        found = await patiently(partial(self._ask, place, 1))
-        return not found or _changed(found[0]) < moment
-
-    async def _ask(self, place: int, limit: int) -> Sequence[Json]:
-        body = {
-            "artifacts": {"type": {"any_": [UPDATE_ARTIFACT]}},
-            "sort": "UPDATED_DESC",
-            "limit": limit,
-            "offset": place,
-        }
-        return cast("list[Json]", await self._api.post("/artifacts/filter", body))
 
 
 def _since(moment: datetime, newest_first: Sequence[Json]) -> Sequence[Json]:
@@ -327,8 +311,6 @@ def _filter(since: datetime, until: datetime, names: Sequence[str]) -> dict[str,
 Kind = Literal["recordings", "events of runs", "notes of runs"]
 
 PAGE = 100
-ATTEMPTS = 6
-FIRST_PAUSE = 0.2
 
 _FILTERS: dict[Kind, Json] = {
     "recordings": {"type": {"any_": [UPDATE_ARTIFACT]}},
@@ -367,15 +349,7 @@ class OldArtifacts:
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        for attempt in range(ATTEMPTS):
-            try:
-                await self._api.delete(f"/artifacts/{artifact['id']}")
-                break
-            except PrefectUnreachable:
-                # A busy server on SQLite answers 503.
-                if attempt == ATTEMPTS - 1:
-                    raise
-                await asyncio.sleep(FIRST_PAUSE * 2**attempt)
+        await patiently(partial(self._api.delete, f"/artifacts/{artifact['id']}"))
         self._place -= 1
 
     async def _first(self) -> int:

@@ -85,7 +85,7 @@ class OpenRuns:
         Raises:
             PrefectUnreachable, PrefectRefused
         """
-        async for page in self._pages(_in_state(*_GOING_ON)):
+        async for page in _pages(self._api, _in_state(*_GOING_ON)):
             for run in page:
                 if (found := open_run(run)) is not None:
                     yield found
@@ -103,7 +103,7 @@ class OpenRuns:
         due = {**_in_state("SCHEDULED"), "expected_start_time": {"before_": datetime.now(UTC).isoformat()}}
         ended = () if ended_since is None else ({"end_time": {"after_": ended_since.isoformat()}},)
         for wanted in (_in_state(*_GOING_ON), due, *ended):
-            async for page in self._pages(wanted):
+            async for page in _pages(self._api, wanted):
                 yield dict(filter(None, map(_newest_state, page)))
 
     async def ended_anew(self, since: datetime) -> AsyncIterator[RunChange]:
@@ -129,19 +129,34 @@ class OpenRuns:
         wanted = [{**over, "end_time": {"after_": since.isoformat()}}]
         wanted += [{**over, "id": {"any_": [str(run) for run in anew]}}] if anew else []
         # New ends move later pages down, so that some runs are seen twice, and none is missed.
-        pages = [page for each in wanted async for page in self._pages(each, "END_TIME_DESC")]
+        pages = [page for each in wanted async for page in _pages(self._api, each, "END_TIME_DESC")]
         found = {each.flow_run_id: each for page in pages for run in page if (each := ended_run(run)) is not None}
         return sorted(found.values(), key=lambda each: each.ended)
 
-    async def _pages(self, wanted: Json, sort: str = "ID_DESC") -> AsyncIterator[list[Json]]:
-        place = 0
-        while True:
-            body = {"flow_runs": wanted, "sort": sort, "limit": PAGE, "offset": place}
-            page = cast("list[Json]", await self._api.post("/flow_runs/filter", body))
-            yield page
-            if len(page) < PAGE:
-                return
-            place += PAGE
+
+async def _pages(api: PrefectApi, wanted: Json, sort: str = "ID_DESC") -> AsyncIterator[list[Json]]:
+    """Yield flow runs page by page; after the first page, with patience."""
+    place = 0
+    while True:
+        body = {"flow_runs": wanted, "sort": sort, "limit": PAGE, "offset": place}
+        ask = partial(api.post, "/flow_runs/filter", body)
+        page = cast("list[Json]", await (patiently(ask) if place else ask()))
+        yield page
+        if len(page) < PAGE:
+            return
+        place += PAGE
+
+
+async def read_runs(api: PrefectApi, runs: Collection[UUID], **wanted: object) -> dict[UUID, Json]:
+    """Return what Prefect says of flow runs, of those that it knows. Asks once.
+
+    Raises:
+        PrefectUnreachable, PrefectRefused
+    """
+    if not runs:
+        return {}
+    body = {"flow_runs": {"id": {"any_": [str(run) for run in runs]}, **wanted}, "limit": len(runs)}
+    return {UUID(str(run["id"])): run for run in cast("list[Json]", await api.post("/flow_runs/filter", body))}
 
 
 def run_change(event: Json) -> RunChange | None:
@@ -299,13 +314,9 @@ async def not_started(api: PrefectApi, runs: Collection[UUID], now: datetime) ->
     Raises:
         PrefectUnreachable, PrefectRefused
     """
-    if not runs:
-        return {}
-    wanted = {"id": {"any_": [str(run) for run in runs]}, "state": {"type": {"any_": ["SCHEDULED", "PENDING"]}}}
-    body = {"flow_runs": wanted, "limit": len(runs)}
-    answer = cast("list[Json]", await api.post("/flow_runs/filter", body))
-    found = {UUID(str(run["id"])): each for run in answer if (each := _read(run)) is not None}
-    return {run: each for run, each in found.items() if now - each.since > PATIENCE}
+    waiting = await read_runs(api, runs, **_in_state("SCHEDULED", "PENDING"))
+    found = {run: _read(each) for run, each in waiting.items()}
+    return {run: each for run, each in found.items() if each is not None and now - each.since > PATIENCE}
 
 
 def with_run_now(
@@ -373,7 +384,7 @@ def past_decisions(api: PrefectApi, since: datetime) -> Sequence[AsyncIterator[D
         PrefectUnreachable, PrefectRefused: when it is read.
     """
     known: _Known = {}
-    waits = {"state": {"type": {"any_": ["SCHEDULED", "PENDING"]}}, **_expected_after(since - LONGEST_OPENING)}
+    waits = {**_in_state("SCHEDULED", "PENDING"), **_expected_after(since - LONGEST_OPENING)}
     began = {"start_time": {"after_": since.isoformat(), "is_null_": False}}
     return (
         _decisions(api, waits, "EXPECTED_START_TIME_DESC", known),
@@ -388,17 +399,8 @@ def _expected_after(since: datetime) -> Json:
 
 async def _decisions(api: PrefectApi, wanted: Json, sort: str, known: _Known) -> AsyncIterator[Decided]:
     seen: set[UUID] = set()
-    place = 0
-    while True:
-        # Newest first: new runs move later pages down, so that some are seen twice, and none is missed.
-        body = {
-            "flow_runs": {"tags": {"all_": ["assetflow"]}, **wanted},
-            "sort": sort,
-            "limit": PAGE,
-            "offset": place,
-        }
-        ask = partial(api.post, "/flow_runs/filter", body)
-        page = cast("list[Json]", await (patiently(ask) if place else ask()))
+    # Newest first: new runs move later pages down, so that some are seen twice, and none is missed.
+    async for page in _pages(api, {"tags": {"all_": ["assetflow"]}, **wanted}, sort):
         for run in page:
             if run["id"] not in known:
                 known[run["id"]] = await _decided(api, run)
@@ -406,9 +408,6 @@ async def _decisions(api: PrefectApi, wanted: Json, sort: str, known: _Known) ->
             if decided is not None and decided.id not in seen:
                 seen.add(decided.id)
                 yield decided
-        if len(page) < PAGE:
-            return
-        place += PAGE
 
 
 async def _decided(api: PrefectApi, run: Json) -> Decided | None:

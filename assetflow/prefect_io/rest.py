@@ -15,7 +15,6 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 import httpx
@@ -68,9 +67,6 @@ class _Api:
 
     def __init__(self, url: str) -> None:
         self.url = without_passwords(url.rstrip("/"))
-
-    def _at(self, path: str) -> str:
-        return f"{self.url}{path}"
 
     @contextmanager
     def _answered(self) -> Generator[None]:
@@ -153,7 +149,7 @@ class PrefectApi(_Api):
     ) -> Any:
         with self._answered():
             given |= _written(body, method, path, headers)
-            response = await self._client.request(method, self._at(path), **given)
+            response = await self._client.request(method, f"{self.url}{path}", **given)
         return read_answer(response, f"{method} {path}", self.url)
 
 
@@ -328,9 +324,7 @@ class TaskApi(_Api):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _call(
@@ -360,7 +354,9 @@ class TaskApi(_Api):
             raise Unsendable(f"{method} {path} is not sent: the attempt of the task is over")
         timeout = max(0.1, min(self._timeout, attempts.left))
         with self._answered():
-            response = self._client.request(method, self._at(path), timeout=timeout, **_written(body, method, path))
+            response = self._client.request(
+                method, f"{self.url}{path}", timeout=timeout, **_written(body, method, path)
+            )
         return read_answer(response, f"{method} {path}", self.url)
 
 

@@ -13,7 +13,6 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, cast
 
 import httpx
@@ -87,9 +86,7 @@ class Stack:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _start(self, project: Project) -> None:

@@ -13,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
+from uuid import UUID
 
 import anyio
 import anyio.abc
 import httpx
+from prefect.client.schemas.objects import FlowRun
 from prefect.logging import get_logger
 from prefect.settings import PREFECT_API_URL, PREFECT_HOME, get_current_settings
 from prefect.workers.process import (
@@ -35,14 +36,7 @@ from assetflow.prefect_io.websocket import subscribe
 from assetflow.worker import POOL_TYPE, client
 from assetflow.worker.hooks import MODULE as HOOKS
 from assetflow.worker.hooks import HookProcess
-from assetflow.worker.submission import shorten_submissions
-from assetflow.worker.taken_runs import TakenRuns, note_what_is_taken, see_to_abandoned_runs
-
-if TYPE_CHECKING:
-    from uuid import UUID
-
-    from prefect.client.schemas.objects import FlowRun
-
+from assetflow.worker.taken_runs import TakenRuns, note_what_is_taken, see_to_abandoned_runs, shorten_submissions
 
 logger = get_logger("worker.assetflow")
 
@@ -329,9 +323,7 @@ class TemplateKeeper:
             logger.info("flow runs are started as new processes: forking is not safe on %s", sys.platform)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Let the templates end when their last children have ended."""
         while self._templates:
             self._let_oldest_go()

@@ -16,7 +16,8 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin
 from assetflow.errors import PrefectRefused, PrefectUnreachable
-from assetflow.prefect_io import logs
+from assetflow.prefect_io import logs, rest
+from assetflow.prefect_io.connection import AskAgain
 from assetflow.prefect_io.logs import ArtifactLog, OldArtifacts
 from assetflow.prefect_io.rest import prefect_api
 from tests.environment.prefect_settings import prefect_at
@@ -107,7 +108,7 @@ class Artifacts:
 @pytest.fixture
 def there(monkeypatch: pytest.MonkeyPatch) -> Iterator[Artifacts]:
     monkeypatch.setattr(logs, "PAGE", 7)
-    monkeypatch.setattr(logs, "FIRST_PAUSE", 0.0)
+    monkeypatch.setattr(rest, "WHEN_BUSY", AskAgain(times=5, first_pause=0.0))
     artifacts = Artifacts(100)
     with respx.mock(assert_all_called=False) as mock, prefect_at(URL):
         mock.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})

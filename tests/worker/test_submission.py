@@ -14,8 +14,8 @@ import pytest
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.states import Pending, Running
 
-from assetflow.worker import submission
-from assetflow.worker.submission import shorten_submissions
+from assetflow.worker import taken_runs
+from assetflow.worker.taken_runs import shorten_submissions
 
 
 class Server:
@@ -62,7 +62,7 @@ async def test_a_deployment_is_read_once_for_each_run() -> None:
 
 async def test_a_flow_is_read_again_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     server, flow, other, now = Server(), uuid4(), uuid4(), 1_000.0
-    monkeypatch.setattr(submission, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(taken_runs, "time", SimpleNamespace(monotonic=lambda: now))
     async with anyio.create_task_group() as tasks:
         client: Any = server
         shorten_submissions(client, tasks)
