@@ -171,7 +171,11 @@ def _wait_until_ready(server: LocalServer) -> None:
             why = _last_words() if has_ended else f"it did not answer within {_SECONDS_TO_START:.0f} s"
             server.stop()
             discovery_file().unlink()
-            raise _did_not_start(why)
+            raise SparkUnreachable(
+                f"Spark's local Connect server did not start: {why}",
+                where=str(_log_file()),
+                fix="Read its log, or unset ASSETFLOW_SPARK_REMOTE to use a classic session",
+            )
         sleep(_POLL_SECONDS)
 
 
@@ -226,14 +230,6 @@ def _log_file() -> Path:
 def _last_words() -> str:
     lines = [line for line in _log_file().read_text(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else "its log is empty"
-
-
-def _did_not_start(why: str) -> SparkUnreachable:
-    return SparkUnreachable(
-        f"Spark's local Connect server did not start: {why}",
-        where=str(_log_file()),
-        fix="Read its log, or unset ASSETFLOW_SPARK_REMOTE to use a classic session",
-    )
 
 
 def give_up_early(session: SparkSession) -> None:

@@ -40,23 +40,10 @@ def observe_rows(df: DataFrame) -> tuple[DataFrame, Callable[[], int]]:
     return observed, lambda: int(observation.get.get("rows") or 0)
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenFiles:
-    """The data files under a directory.
-
-    Parameters:
-        bytes: the total size of the files.
-        files: the number of files.
-    """
-
-    bytes: int
-    files: int
-
-
-def measure_folder(folder: Path) -> WrittenFiles:
-    """Measure the data files in a directory that Spark wrote, without its markers and checksums."""
+def measure_folder(folder: Path) -> dict[str, int | float]:
+    """Return the bytes and the number of the data files in a directory that Spark wrote, without its markers."""
     sizes = [file.stat().st_size for file in data_files(folder)]
-    return WrittenFiles(bytes=sum(sizes), files=len(sizes))
+    return {"bytes": sum(sizes), "files": len(sizes)}
 
 
 def parquet_rows(spark: SparkSession, folder: Path) -> int:

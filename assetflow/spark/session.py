@@ -269,8 +269,6 @@ def _warn_of_differences(session: SparkSession, wanted: SparkProfile) -> None:
             )
 
 
-logger = logging.getLogger("assetflow.spark")
-
 _SECONDS_TO_ANSWER = 5.0
 
 

@@ -101,15 +101,13 @@ def save(write: Write, frame: DataFrame, target: str, mode: str, *, key_in_data:
 def commit(
     write: Write, path: Path, layout: DatasetLayout, staging: Staging, attempt: AttemptId, rows: int, started: float
 ) -> Published:
-    size = measure_folder(staging.data)
     with clear_errors(write):
-        version = _swap(write, path, layout, staging, attempt)
+        measured, versions = _swap(write, path, layout, staging, attempt, write.partition_key)
         if write.partition_key is not None:
             PartitionedLayout(path).show()
-    measured: Metrics = {"rows": rows, "bytes": size.bytes, "files": size.files, **_schema_of(version)}
-    metrics = measured | {"seconds": round(monotonic() - started, 3)}
+    metrics: Metrics = {"rows": rows, **measured, "seconds": round(monotonic() - started, 3)}
     keys = {} if write.partition_key is None else {write.partition_key: metrics}
-    return Published(write.asset, str(path), metrics, keys, _versions(write, write.partition_key, version))
+    return Published(write.asset, str(path), metrics, keys, versions)
 
 
 def commit_partitions(write: Write, path: Path, staging: Staging, attempt: AttemptId, started: float) -> Published:
@@ -120,14 +118,12 @@ def commit_partitions(write: Write, path: Path, staging: Staging, attempt: Attem
     with clear_errors(write):
         rows = rows_by_key(write.df, staging.data, write.format, write.options, write.partition_column)
         for key, folder in folders_by_key(staging.data).items():
-            size = measure_folder(folder)
             partition = layout.of(key)
             with partition.stage(attempt.task_run, attempt.number) as own:
                 folder.rename(own.data)
-                version = _swap(write, path, partition, own, attempt)
-            versions |= _versions(write, key, version)
-            measured: Metrics = {"rows": rows.get(key, 0), "bytes": size.bytes, "files": size.files}
-            keys[key] = {**measured, **_schema_of(version)}
+                measured, version = _swap(write, path, partition, own, attempt, key)
+            versions |= version
+            keys[key] = {"rows": rows.get(key, 0), **measured}
         # Without rows too, readers find the dataset and its columns.
         add_schema(write, path)
         layout.show()
@@ -135,8 +131,11 @@ def commit_partitions(write: Write, path: Path, staging: Staging, attempt: Attem
     return Published(write.asset, str(path), totals | {"seconds": round(monotonic() - started, 3)}, keys, versions)
 
 
-def _swap(write: Write, path: Path, layout: DatasetLayout, staging: Staging, attempt: AttemptId) -> Path:
-    """Make staged data visible, and return its version."""
+def _swap(
+    write: Write, path: Path, layout: DatasetLayout, staging: Staging, attempt: AttemptId, key: str | None
+) -> tuple[Metrics, dict[str | None, str]]:
+    """Make staged data visible; return what was measured, and the data version by its key if somebody asked for one."""
+    measured = measure_folder(staging.data)
     with layout.lock():
         if not write.is_keyed:
             # Another run may have published the first partition since this one began.
@@ -147,18 +146,9 @@ def _swap(write: Write, path: Path, layout: DatasetLayout, staging: Staging, att
             sync_tree(staging.data)
         schema = add_schema(write, path, current)
         reach("between-staging-and-swap")
-        return layout.commit(staging, schema)
-
-
-def _versions(write: Write, key: str | None, version: Path) -> dict[str | None, str]:
-    """Return the data version by its key; empty if nobody asked for one."""
+        version = layout.commit(staging, schema)
     said = folder_version(version) if write.data_version == TABLE else write.data_version
-    return {} if said is None else {key: said}
-
-
-def _schema_of(version: Path) -> Metrics:
-    """Return the schema's id as a metric."""
-    return {SCHEMA: int(schema_of(version), 16)}
+    return {**measured, SCHEMA: int(schema, 16)}, {} if said is None else {key: said}
 
 
 def add_schema(write: Write, path: Path, appended_to: Path | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, update_wrapper
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard, cast
@@ -15,7 +16,7 @@ from prefect.task_runners import ProcessPoolTaskRunner
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.recording import current_recording
 from assetflow.authoring.tasks import SparkTaskDecorator, task
-from assetflow.authoring.triggering import PublicSignature
+from assetflow.authoring.triggering import Call, PublicSignature, wrapper
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict
 from assetflow.spark.data_files import TABLE
@@ -124,12 +125,10 @@ class _SparkBody:
         signature = _without_session(self.fn)
         if inspect.isasyncgenfunction(self.fn):
             function = self._async_generator()
-        elif inspect.isgeneratorfunction(self.fn):
-            function = self._generator()
         elif inspect.iscoroutinefunction(self.fn):
             function = self._coroutine()
         else:
-            function = self._plain()
+            function = wrapper(self.fn, self._start)
         update_wrapper(function, self.fn)
         # Without this signature, Prefect would ask the caller for the session.
         function.__signature__ = signature  # type: ignore[attr-defined]
@@ -157,25 +156,15 @@ class _SparkBody:
             published = publish_together(writes)
         return {each.asset: each for each in published} if isinstance(result, Mapping) else published[0]
 
-    def _plain(self) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Any:
-            session, tag = self.session(), current_tag()
-            with watched(session):
-                with tagged(session, tag):
-                    result = self.fn(session, *args, **kwargs)
-                return self.finish(result, session, tag)
-
-        return run
-
-    def _generator(self) -> Callable[..., Any]:
-        def run(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
-            session, tag = self.session(), current_tag()
-            with watched(session):
-                with tagged(session, tag):
-                    result = cast(object, (yield from self.fn(session, *args, **kwargs)))
-                return self.finish(result, session, tag)
-
-        return run
+    @contextmanager
+    def _start(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Generator[Call]:
+        """Begin a call of a function that is not async, and publish what it returns."""
+        session, tag = self.session(), current_tag()
+        call = Call((session, *args), kwargs)
+        with watched(session):
+            with tagged(session, tag):
+                yield call
+            call.result = self.finish(call.result, session, tag)
 
     def _coroutine(self) -> Callable[..., Any]:
         async def run(*args: Any, **kwargs: Any) -> Any:

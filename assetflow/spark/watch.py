@@ -25,6 +25,7 @@ from prefect.context import TaskRunContext
 from assetflow.errors import AssetflowError, SparkStopped
 from assetflow.prefect_io.internals import flow_run_contexts
 from assetflow.prefect_io.rest import TaskApi
+from assetflow.spark.connect import in_time
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -202,7 +203,8 @@ class Watch:
         try:
             yield
         except BaseException as error:
-            _stop_in_time(work)
+            # Do not wait long if Spark does not answer.
+            in_time(work.stop, PATIENCE_SECONDS)
             if isinstance(error, Exception) and work.is_cancelled:
                 raise _stopped() from error
             raise
@@ -247,13 +249,6 @@ class Watch:
             if not self._work:
                 self._thread = None
             return list(self._work)
-
-
-def _stop_in_time(work: Work) -> None:
-    """Stop the work, but do not wait long if Spark does not answer."""
-    thread = Thread(target=work.stop, daemon=True)
-    thread.start()
-    thread.join(PATIENCE_SECONDS)
 
 
 def _stopped() -> SparkStopped:
