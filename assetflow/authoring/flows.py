@@ -19,15 +19,15 @@ from pydantic import Field
 from assetflow.authoring.discovery import code_version_of, discover, read_code_version
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.schedule_options import (
+    TIMING,
     DeadlineValue,
     FlowKeywords,
     FlowSchedule,
     PrefectFlowOptions,
     TimingOptions,
     change_timing,
-    read_deadline,
+    read_consumer,
     read_schedule,
-    split_options,
 )
 from assetflow.authoring.triggering import TriggeringAssetEvents, flow_function
 from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime
@@ -35,7 +35,7 @@ from assetflow.core.values.assets import Asset, AssetAlias, Outlet, distinct
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedules import ConsumerOptions, Schedule, WhilePaused, never_runs
-from assetflow.core.values.timing import Intake, OnDeadline
+from assetflow.core.values.timing import OnDeadline
 from assetflow.core.wire.declarations import FlowDeclaration, declaration_to_text
 from assetflow.errors import AssetflowError, AssetflowWarning, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER, KEY_PARAMETER, SCHEMA_EXTENSION
@@ -54,14 +54,14 @@ class FlowOptions:
     """The options of `@flow` that Prefect does not have.
 
     Attributes:
-        deadline_cron: the cron text that `deadline=` was; its time zone is that of the opening hours.
+        timing: the options about time and amounts, as they were given.
     """
 
     consumer: ConsumerOptions = field(default_factory=ConsumerOptions)
     produces: tuple[Outlet, ...] = ()
     reads: tuple[Outlet, ...] = ()
-    deadline_cron: str | None = None
     code_version: str | None = None
+    timing: TimingOptions = field(default_factory=TimingOptions)
 
 
 class _StoredSignature:
@@ -192,14 +192,22 @@ class AssetFlow(Flow[P, R]):
             InvalidFlow: the flow is scheduled and has a required parameter.
         """
         where = f"flow {self._function.__qualname__}"
-        timing, of_prefect = split_options(options)
+        before = self._flow_options
+        of_prefect = {name: value for name, value in options.items() if name not in (*TIMING, "code_version")}
         try:
+            timing = change_timing(before.consumer.schedule, before.timing, options)
+            consumer = read_consumer(
+                self.schedule if schedule is ... else read_schedule(schedule),
+                before.consumer.while_paused if while_paused is None else while_paused,
+                before.consumer.coalesce if coalesce is None else coalesce,
+                timing,
+            )
             flow_options = FlowOptions(
-                self._changed_consumer(schedule, coalesce, while_paused, timing),
-                produces=self.produces if produces is ... else to_outlets(produces, "produces"),
-                reads=self.reads if reads is ... else to_outlets(reads, "reads"),
-                deadline_cron=self._changed_cron(timing),
-                code_version=read_code_version(options.get("code_version", self.code_version)),
+                consumer,
+                self.produces if produces is ... else to_outlets(produces, "produces"),
+                self.reads if reads is ... else to_outlets(reads, "reads"),
+                read_code_version(options.get("code_version", self.code_version)),
+                timing,
             )
         except AssetflowError as error:
             raise error.at(where) from error
@@ -209,30 +217,6 @@ class AssetFlow(Flow[P, R]):
         base.fn = _prefect_function(self._function, flow_options)
         changed = cast("Flow[..., Any]", super(AssetFlow, base).with_options(**cast("dict[str, Any]", of_prefect)))
         return _as_asset_flow(changed, self._function, flow_options)
-
-    def _changed_consumer(
-        self,
-        schedule: FlowSchedule | EllipsisType,
-        coalesce: bool | None,
-        while_paused: WhilePaused | None,
-        timing: TimingOptions,
-    ) -> ConsumerOptions:
-        consumer = self._flow_options.consumer
-        new_schedule = self.schedule if schedule is ... else read_schedule(schedule)
-        intake, deadline = change_timing(consumer, self._changed_cron(timing), new_schedule, timing)
-        return replace(
-            consumer,
-            schedule=new_schedule,
-            intake=intake,
-            deadline=deadline,
-            coalesce=consumer.coalesce if coalesce is None else coalesce,
-            while_paused=consumer.while_paused if while_paused is None else while_paused,
-        )
-
-    def _changed_cron(self, timing: TimingOptions) -> str | None:
-        """Return the deadline if it is a cron text, with the given options."""
-        given = timing.get("deadline", self._flow_options.deadline_cron)
-        return given if isinstance(given, str) else None
 
     def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as Prefect stores them, without the events."""
@@ -344,18 +328,25 @@ def flow(
     """
     if while_paused not in ("drop", "keep"):
         raise InvalidSchedule(f"while_paused={while_paused!r}", rule="3.4", fix='Write "drop" or "keep"')
+    timing: TimingOptions = {
+        "debounce": debounce,
+        "max_wait": max_wait,
+        "min_events": min_events,
+        "max_events": max_events,
+        "cooldown": cooldown,
+        "deadline": deadline,
+        "on_deadline": on_deadline,
+    }
 
     def decorate(function: Callable[..., Any]) -> AssetFlow[..., Any]:
         where = f"flow {getattr(function, '__qualname__', function)}"
         try:
-            read = read_schedule(schedule)
-            intake = Intake(debounce, max_wait, min_events, max_events, cooldown)
             flow_options = FlowOptions(
-                ConsumerOptions(read, while_paused, coalesce, intake, read_deadline(deadline, on_deadline, read)),
+                read_consumer(read_schedule(schedule), while_paused, coalesce, timing),
                 to_outlets(produces, "produces"),
                 to_outlets(reads, "reads"),
-                deadline if isinstance(deadline, str) else None,
                 read_code_version(code_version),
+                timing,
             )
         except AssetflowError as error:
             raise error.at(where) from error

@@ -179,11 +179,9 @@ def status(asset: Asset | AssetLike | str | None = None, partition_key: str | No
         LedgerError: there is no ledger on this machine, and no address of an API; or the ledger cannot be read.
         ApiUnreachable, ApiRefused: the API does not answer as expected.
     """
-    if asset is None:
-        if partition_key is not None:
-            raise InvalidCall("a partition key needs an asset", fix="Write status(asset, partition_key)")
-        return _remote_list() if get_settings().uses_api else _local_list()
-    text = _called(asset)
+    if asset is None and partition_key is not None:
+        raise InvalidCall("a partition key needs an asset", fix="Write status(asset, partition_key)")
+    text = None if asset is None else _called(asset)
     return _remote(text, partition_key) if get_settings().uses_api else _local(text, partition_key)
 
 
@@ -196,34 +194,26 @@ def _called(asset: Asset | AssetLike | str) -> str:
     raise InvalidCall(f"{asset!r} is not an asset", fix="Give an asset, its name or its URI")
 
 
-def _local(text: str, key: str | None) -> Status:
+def _local(text: str | None, key: str | None) -> Status | list[Status]:
     from assetflow.ledger.read.reader import Reader
 
     with Reader.open() as reader:
+        if text is None:
+            return reader.freshness.statuses(None, datetime.now(UTC))
         uri = reader.assets.uris_called([text]).get(text) or Asset(text).uri
         if not reader.assets.numbers([uri]):
             raise _unknown(text)
         return reader.freshness.status(uri, key, datetime.now(UTC))
 
 
-def _local_list() -> list[Status]:
-    from assetflow.ledger.read.reader import Reader
-
-    with Reader.open() as reader:
-        return reader.freshness.statuses(None, datetime.now(UTC))
-
-
-def _remote(text: str, key: str | None) -> Status:
+def _remote(text: str | None, key: str | None) -> Status | list[Status]:
     with RemoteApi.of_settings() as api:
+        if text is None:
+            return [from_json(Status, each) for each in api.items("/api/v1/statuses")]
         answer = api.get(f"/api/v1/assets/{quote(text, safe='')}/status", {} if key is None else {"partition_key": key})
     if answer is None:
         raise _unknown(text)
     return from_json(Status, answer)
-
-
-def _remote_list() -> list[Status]:
-    with RemoteApi.of_settings() as api:
-        return [from_json(Status, each) for each in api.items("/api/v1/statuses")]
 
 
 def _unknown(text: str) -> UnknownAsset:

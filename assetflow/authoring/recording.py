@@ -316,13 +316,12 @@ def deliver(recording: Recording) -> None:
     """
     if not recording.told:
         return
-    try:
+    with _durably(recording):
         api = TaskApi.connect(patience=get_settings().recording_timeout)
-    except AssetflowError as error:
-        raise _failed(recording, error) from error
     with api:
         api.is_over = _is_over.get()
-        stored = _write_artifact(api, recording)
+        with _durably(recording):
+            stored = recordings.keep(api, recording)
         reach("between-record-and-event")
         _announce(api, stored)
 
@@ -333,18 +332,8 @@ def deliver_observation(recording: Recording) -> None:
     Raises:
         RecordingFailed: as `deliver`.
     """
-    try:
-        with TaskApi.connect(patience=get_settings().recording_timeout) as api:
-            recordings.keep_observation(api, recording)
-    except AssetflowError as error:
-        raise _failed(recording, error) from error
-
-
-def _write_artifact(api: TaskApi, recording: Recording) -> Recording:
-    try:
-        return recordings.keep(api, recording)
-    except AssetflowError as error:
-        raise _failed(recording, error) from error
+    with _durably(recording), TaskApi.connect(patience=get_settings().recording_timeout) as api:
+        recordings.keep_observation(api, recording)
 
 
 def _announce(api: TaskApi, recording: Recording) -> None:
@@ -358,10 +347,16 @@ def _announce(api: TaskApi, recording: Recording) -> None:
         )
 
 
-def _failed(recording: Recording, error: AssetflowError) -> RecordingFailed:
-    uris = list(dict.fromkeys(event.uri for event in recording.told))
-    named = ", ".join(uris[:3]) + (f" and {len(uris) - 3} more" if len(uris) > 3 else "")
-    return RecordingFailed(
-        f"the update of {named} could not be recorded. The data is written, and a retry of the task is safe. {error}",
-        fix="Retry the task when Prefect's API answers again",
-    )
+@contextmanager
+def _durably(recording: Recording) -> Generator[None]:
+    """Turn what fails in the block, which is to make a recording durable, into the error of the attempt."""
+    try:
+        yield
+    except AssetflowError as error:
+        uris = list(dict.fromkeys(event.uri for event in recording.told))
+        named = ", ".join(uris[:3]) + (f" and {len(uris) - 3} more" if len(uris) > 3 else "")
+        raise RecordingFailed(
+            f"the update of {named} could not be recorded. The data is written, and a retry of the task is safe. "
+            f"{error}",
+            fix="Retry the task when Prefect's API answers again",
+        ) from error

@@ -11,8 +11,8 @@ from prefect.schedules import Schedule as PrefectSchedule
 
 from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, RRuleTimetable, Timetable
 from assetflow.core.values.schedule_values import ScheduleValue, to_schedule
-from assetflow.core.values.schedules import ConsumerOptions, Schedule, check_schedule
-from assetflow.core.values.timing import Deadline, Intake, OnDeadline, make_deadline
+from assetflow.core.values.schedules import ConsumerOptions, Schedule, WhilePaused, check_schedule
+from assetflow.core.values.timing import Intake, OnDeadline, make_deadline
 from assetflow.errors import InvalidTimetable, not_a
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 DeadlineValue = timedelta | str | Timetable | None
 
 _INTAKE = ("debounce", "max_wait", "min_events", "max_events", "cooldown")
-_DEADLINE = ("deadline", "on_deadline")
+TIMING = (*_INTAKE, "deadline", "on_deadline")
 
 
 class UnnamedFlowOptions(TypedDict, total=False):
@@ -80,57 +80,43 @@ class UnnamedFlowKeywords(UnnamedFlowOptions, TimingOptions, total=False):
     code_version: str | None
 
 
-def split_options(options: FlowKeywords) -> tuple[TimingOptions, PrefectFlowOptions]:
-    """Return the options about time and amounts, and those of Prefect's `flow`."""
-    timing = {name: value for name, value in options.items() if name in (*_INTAKE, *_DEADLINE)}
-    of_prefect = {name: value for name, value in options.items() if name not in (*timing, "code_version")}
-    return cast("TimingOptions", timing), cast("PrefectFlowOptions", of_prefect)
-
-
-def read_deadline(value: DeadlineValue, then: OnDeadline, schedule: Schedule) -> Deadline | None:
-    """Return the deadline that the options of a flow with this schedule mean, or `None` if they mean none.
+def read_consumer(
+    schedule: Schedule, while_paused: WhilePaused, coalesce: bool, given: TimingOptions
+) -> ConsumerOptions:
+    """Return the options of the consumer of a flow with this schedule.
 
     Parameters:
-        value: a text is a cron in the time zone of the schedule's opening hours.
+        given: a deadline that is a text is a cron in the time zone of the schedule's opening hours.
 
     Raises:
-        InvalidSchedule: `then` is given without a deadline, or a value has another type.
+        InvalidSchedule: `on_deadline` is given without a deadline, a value has another type, or options contradict each
+            other.
         InvalidTimetable: the text is not a cron.
     """
-    if isinstance(value, str):
+    intake = Intake(**{name: cast("Any", given.get(name)) for name in _INTAKE})
+    deadline = given.get("deadline")
+    if isinstance(deadline, str):
         zone = "UTC" if schedule.opening is None else schedule.opening.timezone
-        return make_deadline(CronTriggerTimetable(value, zone), then)
-    return make_deadline(value, then)
+        deadline = CronTriggerTimetable(deadline, zone)
+    then = cast("OnDeadline", given.get("on_deadline"))
+    return ConsumerOptions(schedule, while_paused, coalesce, intake, make_deadline(deadline, then))
 
 
-def change_timing(
-    options: ConsumerOptions, deadline_cron: str | None, schedule: Schedule, given: TimingOptions
-) -> tuple[Intake, Deadline | None]:
-    """Return the intake and the deadline of a flow, after some options were changed. Others stay.
+def change_timing(schedule: Schedule, before: TimingOptions, options: FlowKeywords) -> TimingOptions:
+    """Return the options about time and amounts of a flow, after some were changed. Others stay.
 
     Parameters:
-        deadline_cron: the cron text that the deadline was given as; it is in the time zone of the new opening hours.
-        schedule: the schedule that the flow has then.
-
-    Raises:
-        InvalidSchedule: as in `flow`.
+        schedule: the schedule that the flow had before.
+        options: those that are given now, among them some of Prefect's.
     """
-    changes = {name: value for name, value in given.items() if name in _INTAKE}
-    if options.schedule.one_by_one:
-        changes.setdefault("max_events", None)
-    deadline = options.deadline
-    if deadline is not None and deadline_cron is not None:
-        deadline = read_deadline(deadline_cron, deadline.then, schedule)
-    return replace(options.intake, **changes), _change_deadline(deadline, schedule, given)
-
-
-def _change_deadline(deadline: Deadline | None, schedule: Schedule, given: TimingOptions) -> Deadline | None:
-    then = deadline.then if deadline is not None and given.get("deadline", deadline) is not None else "alert"
-    if "on_deadline" in given:
-        then = given["on_deadline"] or "alert"
-    if "deadline" in given:
-        return read_deadline(given["deadline"], then, schedule)
-    return make_deadline(None, then) if deadline is None else replace(deadline, then=then)
+    given = {name: value for name, value in options.items() if name in TIMING}
+    changed = {**before, **given}
+    if schedule.one_by_one:
+        changed["max_events"] = given.get("max_events")
+    # What happens at a deadline goes with it.
+    kept = "alert" if changed.get("deadline") is None else before.get("on_deadline")
+    changed["on_deadline"] = given.get("on_deadline", kept) or "alert"
+    return cast("TimingOptions", changed)
 
 
 # The values of `@flow(schedule=…)`.

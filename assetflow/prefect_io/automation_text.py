@@ -78,12 +78,6 @@ def printable(text: str) -> str:
     return _UNPRINTABLE.sub(" ", text).strip()
 
 
-def short_uri(uri: str) -> str:
-    """Shorten `s3://bucket/raw/orders` to `s3://…/orders`."""
-    match = _URI.fullmatch(uri)
-    return f"{match[1]}…/{match[3]}" if match else uri
-
-
 def _sentence(schedule: Schedule, label: Callable[[Leaf], str]) -> str:
     if schedule.keeping is not None:
         by_key = " for each partition key" if schedule.is_partitioned else ""
@@ -139,7 +133,9 @@ def _short_labels(schedule: Schedule) -> Callable[[Leaf], str]:
 
 
 def _short_label(leaf: Leaf) -> str:
-    return short_uri(leaf.label)
+    """Shorten `s3://bucket/raw/orders` to `s3://…/orders`."""
+    match = _URI.fullmatch(leaf.label)
+    return f"{match[1]}…/{match[3]}" if match else leaf.label
 
 
 def _full_label(leaf: Leaf) -> str:

@@ -10,6 +10,7 @@ from typing import cast
 from uuid import UUID
 
 from assetflow.errors import StackFailed, TimedOut
+from assetflow.prefect_io.rest import TaskApi
 from assetflow.worker import POOL_TYPE
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
@@ -43,7 +44,7 @@ class FlowRun:
         return self.state_type in ENDED
 
 
-class PrefectCalls:
+class PrefectCalls(TaskApi):
     """A few calls of Prefect's REST API on one server.
 
     Raises (all methods):
@@ -52,19 +53,7 @@ class PrefectCalls:
     """
 
     def __init__(self, api_url: str, *, patience: float = PATIENCE_SECONDS) -> None:
-        # Import Prefect's client only here: that takes a second, and `--help` does not need it.
-        from assetflow.prefect_io.rest import TaskApi
-
-        self._api = TaskApi(api_url, timeout=SECONDS_TO_ANSWER, patience=patience)
-
-    def __enter__(self) -> PrefectCalls:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self._api.close()
+        super().__init__(api_url, timeout=SECONDS_TO_ANSWER, patience=patience)
 
     def make_pool(self, name: str) -> None:
         """Create a work pool for warm workers, unless it exists, with a limit that a server on SQLite can bear.
@@ -75,17 +64,17 @@ class PrefectCalls:
             PrefectUnauthorized: also if the name is one of Prefect's own.
         """
         # A name that Prefect refuses may not be part of a path.
-        if not self._api.post("/work_pools/filter", {"work_pools": {"name": {"any_": [name]}}}):
-            self._api.post("/work_pools/", {"name": name, "type": POOL_TYPE, "concurrency_limit": RUNS_AT_ONCE})
+        if not self.post("/work_pools/filter", {"work_pools": {"name": {"any_": [name]}}}):
+            self.post("/work_pools/", {"name": name, "type": POOL_TYPE, "concurrency_limit": RUNS_AT_ONCE})
 
     def start(self, deployment: str, **parameters: object) -> UUID:
         """Start a run of a deployment, named `flow/deployment`, as the Run button does."""
         from assetflow.operations.runs_by_hand import RunWanted, run_request
 
         flow, name = deployment.split("/")
-        found = cast(Json, self._api.get(f"/deployments/name/{flow}/{name}"))
+        found = cast(Json, self.get(f"/deployments/name/{flow}/{name}"))
         path, body = run_request(UUID(str(found["id"])), RunWanted(parameters))
-        run = cast(Json, self._api.post(path, body))
+        run = cast(Json, self.post(path, body))
         return UUID(str(run["id"]))
 
     def deployments(self) -> dict[tuple[str, str], str]:
@@ -133,7 +122,7 @@ class PrefectCalls:
             TimedOut: the run has not ended in that time.
         """
         end = time.monotonic() + seconds
-        while (found := cast(Json, self._api.get(f"/flow_runs/{run}")))["state_type"] not in ENDED:
+        while (found := cast(Json, self.get(f"/flow_runs/{run}")))["state_type"] not in ENDED:
             if time.monotonic() > end:
                 raise TimedOut(f"flow run {run} has not ended after {seconds:.0f} s", fix="Read its logs in Prefect")
             time.sleep(POLL_SECONDS)
@@ -142,7 +131,7 @@ class PrefectCalls:
     def _pages(self, path: str, body: dict[str, object]) -> Iterator[Json]:
         offset = 0
         while True:
-            page = cast("list[Json]", self._api.post(path, body | {"limit": PAGE, "offset": offset}))
+            page = cast("list[Json]", self.post(path, body | {"limit": PAGE, "offset": offset}))
             yield from page
             if len(page) < PAGE:
                 return

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
-from pathlib import Path
 from typing import cast
 
 from assetflow.errors import StackFailed, TimedOut
@@ -48,10 +47,6 @@ class Demo:
         self.environment = environment
         self._tell = tell
 
-    @property
-    def summary_file(self) -> Path:
-        return self.environment.home / "summary.json"
-
     def run(self, look: Callable[[PrefectCalls], None] = lambda _: None) -> DemoResult:
         """Run the whole demo.
 
@@ -80,7 +75,7 @@ class Demo:
         summary = story.as_json() | {"held_back": held_back, "results": results}
         summary["seconds"] = round(time.monotonic() - started, 1)
         summary["ok"] = bool(summary["ok"]) and bool(results["ok"])
-        self.summary_file.write_text(json.dumps(summary, indent=2) + "\n")
+        (self.environment.home / "summary.json").write_text(json.dumps(summary, indent=2) + "\n")
         return DemoResult(story, summary)
 
     def _produce(self, calls: PrefectCalls) -> None:

@@ -49,7 +49,7 @@ class StackEnvironment:
     @property
     def state_file(self) -> Path:
         """The file with the pids and the ports of the stack, which is locked while the stack runs."""
-        return _state_file(self.home)
+        return self.home / "stack.json"
 
     @property
     def api_url(self) -> str:
@@ -91,6 +91,8 @@ class StackEnvironment:
     @property
     def variables(self) -> dict[str, str]:
         """The variables that differ from the caller's environment: enough for another terminal to use this stack."""
+        # The Spark that the flows run on is the caller's choice, or a local server that they share.
+        spark = {name: value for name, value in os.environ.items() if name.startswith("ASSETFLOW_SPARK_")}
         return {
             "PREFECT_HOME": str(self.home / "prefect"),
             "PREFECT_API_URL": self.api_url,
@@ -99,14 +101,9 @@ class StackEnvironment:
             "DO_NOT_TRACK": "1",
             "ASSETFLOW_HOME": str(self.home),
             "ASSETFLOW_UI_URL": self.pages_url,
-            **self._spark,
+            "ASSETFLOW_SPARK_REMOTE": "local",
+            **spark,
         }
-
-    @property
-    def _spark(self) -> dict[str, str]:
-        """Return the settings of the Spark that the flows run on: the caller's choice, or a shared local server."""
-        chosen = {name: value for name, value in os.environ.items() if name.startswith("ASSETFLOW_SPARK_")}
-        return {"ASSETFLOW_SPARK_REMOTE": "local"} | chosen
 
     @property
     def processes_env(self) -> dict[str, str]:
@@ -163,14 +160,10 @@ def find_project(start: Path) -> Path:
 def last_ports(home: Path) -> tuple[int | None, int | None]:
     """Return the ports of Prefect's server and of the pages when the stack in a folder ran last."""
     try:
-        noted = json.loads(_state_file(home).read_text())
+        noted = json.loads((home / "stack.json").read_text())
         return int(noted["port"]), int(noted["pages_port"])
     except (OSError, ValueError, KeyError, TypeError):
         return None, None
-
-
-def _state_file(home: Path) -> Path:
-    return home / "stack.json"
 
 
 def choose_port(asked: int | None, *, option: str = "--port", last: int | None = None) -> int:
@@ -217,11 +210,8 @@ _NOISE = ("The above exception was", "During handling of the above exception", "
 
 def last_words(output: str, *, most: int = MOST) -> list[str]:
     """Return the last lines of a process's output, with only the final error of each traceback."""
-    return list(_without_tracebacks(map(_plain, output.splitlines())))[-most:]
-
-
-def _plain(line: str) -> str:
-    return _BOXES.sub("", _ESCAPES.sub("", line)).rstrip()
+    plain = (_BOXES.sub("", _ESCAPES.sub("", line)).rstrip() for line in output.splitlines())
+    return list(_without_tracebacks(plain))[-most:]
 
 
 def _without_tracebacks(lines: Iterable[str]) -> Iterator[str]:

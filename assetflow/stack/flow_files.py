@@ -232,7 +232,6 @@ def _is_of_project(folder: Path) -> bool:
 
 # A folder may have scripts that do something when they are imported.
 _HAS_FLOWS = re.compile(r"^\s*(from|import) (assetflow|prefect)\b", re.M)
-_NOT_OURS = ("site-packages", "node_modules", "__pycache__")
 
 
 def imported(file: Path) -> ModuleType:
@@ -316,7 +315,7 @@ def _files(place: Path) -> Sequence[Path]:
     inside = (
         file
         for file in sorted(place.rglob("*.py"))
-        if not any(part.startswith(".") or part in _NOT_OURS for part in file.relative_to(place).parts)
+        if not any(part.startswith(".") or part in _SKIPPED for part in file.relative_to(place).parts)
     )
     return [file for file in inside if _HAS_FLOWS.search(file.read_text(encoding="utf-8", errors="replace"))]
 

@@ -79,7 +79,8 @@ class Stack:
             empty(self.environment.home)
         self.environment.write_shell_file()
         try:
-            self._check(project)
+            # Before anything is started, the flows of the project are loaded.
+            self._load(project, "check")
             self._start(project)
         except BaseException:
             self.stop()
@@ -147,20 +148,13 @@ class Stack:
         for pool in pools:
             if pool not in self._workers:
                 name = f"worker {len(self._workers) + 1}" if self._workers else "worker"
-                self._workers[pool] = self._process(name, _prefect("worker", "start", f"--pool={pool}"))
+                command = [sys.executable, "-m", "prefect", "worker", "start", f"--pool={pool}"]
+                self._workers[pool] = self._process(name, command)
                 self._start_process(self._workers[pool])
 
     def _wait_until_known(self) -> None:
         wait = _assetflow("consumers", "wait", "--timeout", KNOWN_SECONDS)
         self._run(wait, "consumers wait", "assetflow consumers wait")
-
-    def _check(self, project: Project) -> None:
-        """Load the project's flows before anything is started.
-
-        Raises:
-            InvalidProject: a flow cannot be loaded.
-        """
-        self._load(project, "check")
 
     def _deploy(self, project: Project) -> None:
         """Deploy the project's flows. On a slow machine this takes minutes; it fails only if nothing moves any more.
@@ -359,10 +353,6 @@ def empty(home: Path) -> None:
             shutil.rmtree(entry)
         else:
             entry.unlink()
-
-
-def _prefect(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "prefect", *arguments]
 
 
 def _assetflow(*arguments: str) -> list[str]:

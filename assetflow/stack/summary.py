@@ -247,12 +247,8 @@ def _run(run: FlowRun) -> Json:
         "created": _text(run.created),
         "started": _text(run.started),
         "ended": _text(run.ended),
-        "decision": _id(run.decision),
+        "decision": None if run.decision is None else str(run.decision),
     }
-
-
-def _id(value: UUID | None) -> str | None:
-    return None if value is None else str(value)
 
 
 def _text(moment: datetime | None) -> str | None:

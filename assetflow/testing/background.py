@@ -248,7 +248,11 @@ class StartedRuns:
         Raises:
             TimedOut: the time ended before all of them had run.
         """
-        waiting = self._waiting()
+        waiting = [
+            (each.flow_run_id, each.deployment_id)
+            for each in self._reader.decisions.running()
+            if each.flow_run_id and each.deployment_id in self._deployed
+        ]
         for done, (run, deployment) in enumerate(waiting):
             if allowance.left < 0:
                 left = f"for {len(waiting) - done} more started runs to be run, after {self._executed} that were"
@@ -266,14 +270,6 @@ class StartedRuns:
             f"Flows keep starting each other: {' → '.join(names)}. This went on for {allowance.seconds:g} s",
             fix="Let one of them be scheduled on something else, or look at single steps: settle(execute=False)",
         )
-
-    def _waiting(self) -> list[tuple[UUID, UUID]]:
-        """Return the runs that have not ended, with their deployments, oldest first."""
-        return [
-            (each.flow_run_id, each.deployment_id)
-            for each in self._reader.decisions.running()
-            if each.flow_run_id and each.deployment_id in self._deployed
-        ]
 
     def _execute(self, run: UUID, flow: AnyFlow, allowance: Allowance) -> None:
         self._executed += 1

@@ -299,7 +299,7 @@ class Harness:
         allowance = Allowance(self._calls.timeout if timeout is None else timeout)
         while True:
             try:
-                self._calls.make(_settle, "for updates to be recorded and runs to be created", allowance)
+                self._calls.make(Evaluator.settled, "for updates to be recorded and runs to be created", allowance)
             except TimedOut as late:
                 raise self._started.circle(allowance) or late from late.__cause__
             if not (execute and self._started.execute(allowance)):
@@ -542,7 +542,3 @@ class Harness:
 
 async def _learn_deployments(evaluator: Evaluator) -> None:
     await evaluator.registry.sync()
-
-
-async def _settle(evaluator: Evaluator) -> None:
-    await evaluator.settled()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence, Set
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -128,23 +128,13 @@ class Listener:
         self._thread = Thread(target=_listen, args=(folders, self._stop, tell), name="listening", daemon=True)
         self._thread.start()
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Stop listening. A thread that is held up stays."""
         self._stop.set()
         with suppress(TimeoutError):
             async with asyncio.timeout(SECONDS_TO_END):
                 while self._thread is not None and self._thread.is_alive():  # noqa: ASYNC110 (a thread tells nothing)
                     await asyncio.sleep(MILLISECONDS_BETWEEN_LOOKS / 10_000)
-
-
-@asynccontextmanager
-async def listening() -> AsyncGenerator[Listener]:
-    """Yield a listener, which stops with the block."""
-    listener = Listener()
-    try:
-        yield listener
-    finally:
-        await listener.close()
 
 
 def _listen(folders: Set[Path], stop: Event, tell: Callable[[], None]) -> None:

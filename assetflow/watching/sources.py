@@ -10,7 +10,7 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -42,14 +42,14 @@ from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.connection import read_connection
 from assetflow.prefect_io.rest import deciding_ledger, prefect_api, read_url_block
 from assetflow.watching import class_process
-from assetflow.watching.kinds import OpenQueue, message_source
+from assetflow.watching.kinds import MessageSource, OpenQueue
 from assetflow.watching.kinds.files import open_files
 from assetflow.watching.kinds.kafka import open_kafka
 from assetflow.watching.kinds.rabbitmq import open_rabbitmq
 from assetflow.watching.kinds.redis import open_redis
 from assetflow.watching.kinds.sqs import open_sqs
 from assetflow.watching.kinds.tables import DeltaLog, IcebergTable, SQLQuery
-from assetflow.watching.looks import FileSource, Looks, Polled, PolledSource, listening
+from assetflow.watching.looks import FileSource, Listener, Looks, Polled, PolledSource
 from assetflow.watching.watching import WatchedSource, Watching, WatchPlan
 
 SECONDS_TO_END = 1.0
@@ -178,8 +178,9 @@ class Sources:
             trigger = replace(
                 trigger, batch=min(cast(MessageQueueTrigger, each.trigger).batch for each in plan.watched)
             )
-            async with opens(trigger, url) as queue, message_source(queue, plan.watched, ledger, self._now) as source:
-                yield source
+            async with opens(trigger, url) as queue:
+                notes = await ledger.call(ledger.reader.watchers.notes, queue.source)
+                yield MessageSource(queue, plan.watched, notes, self._now)
         elif isinstance(trigger, FileTrigger):
             path = with_variables(trigger.path, os.environ)
             check_stays(path)
@@ -189,7 +190,7 @@ class Sources:
             )
             known = await ledger.call(ledger.reader.watchers.items, watched.name)
             files = await looks.take(partial(open_files, trigger, path))
-            async with listening() as listener:
+            async with aclosing(Listener()) as listener:
                 source = FileSource(files, looks, watched, known, self._now, listener)
                 await source.first_look()
                 yield source

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from functools import singledispatch
-from typing import NamedTuple, cast
+from typing import cast
 from uuid import UUID
 
 from assetflow.core.freshness import deploying as freshness
@@ -159,7 +159,8 @@ def _(action: TaskStep | AliasEventStep, world: World) -> Touched:
     outlets = [outlet() for outlet in task.outlets]
     said = [(entry, entry.asset()) for entry in task.emit]
     assets = [*(outlet for outlet in outlets if isinstance(outlet, Asset)), *(asset for _, asset in said)]
-    named = _names_of(assets)
+    # Of several URIs with one name, the first has it.
+    named = {asset.name: asset.uri for asset in reversed(assets)}
     outcome = TaskOutcome(outlets, lambda name: world.state.names.owner_of(name) or named.get(name))
     updates = []
     if task.state == "completed":
@@ -217,29 +218,27 @@ def _(action: RemoveStep, world: World) -> Touched:
 
 @carry_out.register
 def _(action: GetQueuedStep, world: World) -> Touched:
-    chosen = _select(world, action.get_queued)
+    consumers, named, touched = _select(world, action.get_queued)
     found: dict[str, object] = {}
-    for consumer in chosen.consumers:
-        events = [
-            e for e in world.state.queues.queued(consumer.id, action.get_queued.partition_key) if chosen.named.has(e)
-        ]
-        if events:
-            found[consumer.name] = [event_to_answer(world, event) for event in events]
+    for consumer in consumers:
+        queue = world.state.queues.queued(consumer.id, action.get_queued.partition_key)
+        if events := [event_to_answer(world, event) for event in queue if named.has(event)]:
+            found[consumer.name] = events
     world.answers.append({"step": world.step, "queued": found})
-    return chosen.touched
+    return touched
 
 
 @carry_out.register
 def _(action: DeleteQueuedStep, world: World) -> Touched:
     removal = action.delete_queued
-    chosen = _select(world, removal)
+    consumers, named, touched = _select(world, removal)
     keys = [removal.partition_key]
     removed = sum(
-        registry.remove_queued(world.state, consumer, chosen.named.has, keys, by=removal.by, why=removal.why)
-        for consumer in chosen.consumers
+        registry.remove_queued(world.state, consumer, named.has, keys, by=removal.by, why=removal.why)
+        for consumer in consumers
     )
     world.answers.append({"step": world.step, "removed": removed})
-    return chosen.touched
+    return touched
 
 
 @carry_out.register
@@ -288,24 +287,9 @@ def _say(outcome: TaskOutcome, entry: Said, asset: Asset) -> None:
     outcome.add(entry.alias, asset, extra)
 
 
-def _names_of(assets: Iterable[Asset]) -> dict[str, str]:
-    """Return the names that a step declares, each with the first URI that has it."""
-    named: dict[str, str] = {}
-    for asset in assets:
-        named.setdefault(asset.name, asset.uri)
-    return named
-
-
-class _Chosen(NamedTuple):
-    """The consumers and events that a step about queued events names, and the consumers to check afterwards."""
-
-    consumers: list[Consumer]
-    named: NamedEvents
-    touched: Touched
-
-
-def _select(world: World, chosen: QueueFilter) -> _Chosen:
+def _select(world: World, chosen: QueueFilter) -> tuple[list[Consumer], NamedEvents, Touched]:
+    """Return the consumers and events that a step about queued events names, and the consumers to check afterwards."""
     consumers = world.consumers if chosen.consumer is None else [world.consumer(chosen.consumer)]
     asset = None if chosen.asset is None else chosen.asset()
     named = NamedEvents(None if asset is None else asset.uri, before=chosen.before)
-    return _Chosen(consumers, named, {} if asset is None else registry.declare_names(world.state, [asset]))
+    return consumers, named, {} if asset is None else registry.declare_names(world.state, [asset])

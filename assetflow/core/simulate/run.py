@@ -54,7 +54,6 @@ from assetflow.core.simulate.world import (
     follow_decisions,
     follow_times,
     lasts,
-    next_end,
     run_again,
     trigger,
 )
@@ -69,13 +68,6 @@ from assetflow.errors import AssetflowWarning
 def pass_after(world: World, touched: Touched) -> None:
     """Make the pass that follows a step or the end of a run."""
     keep_up_to_date(world, pass_over(world.state, touched, world.now), recorded=False)
-
-
-def full_pass(world: World, touched: Touched) -> None:
-    """Make the pass of a tick: everything that is due, and the states of policies last."""
-    run_times(world)
-    keep_up_to_date(world, pass_over(world.state, touched, world.now), recorded=True)
-    tell_states(world)
 
 
 def run_times(world: World) -> bool:
@@ -113,7 +105,8 @@ def end_runs(world: World, until: datetime) -> bool:
 def tell_states(world: World) -> None:
     """Judge the states of policies, and note those that are told."""
     judge_states(world.state.freshness, world.now, since=world.now)
-    world.note_told()
+    told = len(world.state.freshness.changes.policy_changes)
+    world.step_of_told += [world.step] * (told - len(world.step_of_told))
 
 
 _INSTANT = timedelta(microseconds=1)
@@ -177,7 +170,7 @@ def _advance(world: World, until: datetime, step: int) -> None:
 def _next(world: World) -> datetime | None:
     """Return the next instant at which something happens by itself."""
     found = [clock.due_at(world.state, each, _keys(world, each)) for each in world.consumers if each.is_timed]
-    found += [next_look(world.state.freshness), next_end(world)]
+    found += [next_look(world.state.freshness), *world.lasting.ends.values()]
     if world.lasting.specs:
         found.append(world.timers.next_time())
     return min((moment for moment in found if moment is not None), default=None)
@@ -212,7 +205,8 @@ def _finish(world: World) -> None:
         if not end_runs(world, world.now):
             break
     tell_states(world)
-    world.note_missed()
+    missed = len(world.state.changes.missed)
+    world.step_of_missed += [world.step] * (missed - len(world.step_of_missed))
 
 
 def simulate(
@@ -286,7 +280,10 @@ def _run(world: World, scenario: Scenario) -> None:
         world.now = step.time
         touched = attempt(world, step.action)
         if isinstance(step.action, TickStep):
-            full_pass(world, touched)
+            # The pass of a tick: everything that is due, and the states of policies last.
+            run_times(world)
+            keep_up_to_date(world, pass_over(world.state, touched, world.now), recorded=True)
+            tell_states(world)
         while end_next(world, step.time) is not None:
             pass
 

@@ -165,22 +165,12 @@ class World:
         self.time_runs += found
         return found
 
-    def note_told(self) -> None:
-        """Note in which step the states were told that changed since the last call."""
-        told = len(self.state.freshness.changes.policy_changes)
-        self.step_of_told += [self.step] * (told - len(self.step_of_told))
-
     def note_events(self, events: list[AssetEvent]) -> None:
         self.step_of_event += [self.step] * len(events)
 
     def note_decisions(self, decisions: Iterable[Decision]) -> None:
         assert self.step is not None
         self.step_of_decision |= {decision.id: self.step for decision in decisions}
-
-    def note_missed(self) -> None:
-        """Note in which step the clock has looked at the deadlines that were missed since the last call."""
-        missed = len(self.state.changes.missed)
-        self.step_of_missed += [self.step] * (missed - len(self.step_of_missed))
 
     def fail(self, error: AssetflowError, consumer: str | None = None) -> None:
         self.failures.append(Failure(self.step, consumer, error))
@@ -262,11 +252,6 @@ def _check_chain(world: World, run: Run) -> None:
         where=f"step {world.step}",
         fix="Let their runs take time, with `takes`, or take one of their inputs away",
     )
-
-
-def next_end(world: World) -> datetime | None:
-    """Return when the next run ends by itself."""
-    return min(world.lasting.ends.values(), default=None)
 
 
 def end_next(world: World, until: datetime) -> Touched | None:

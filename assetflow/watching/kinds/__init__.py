@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Collection, Generator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import datetime
 from typing import Protocol, cast
 from uuid import UUID, uuid4
@@ -11,7 +11,6 @@ from uuid import UUID, uuid4
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.watchers.intake import Message, Note, Notes, Watched, WatcherIntake, intake_of
 from assetflow.errors import WatchingFailed
-from assetflow.evaluator.ledger_thread import LedgerThread
 
 
 @contextmanager
@@ -97,7 +96,8 @@ class MessageSource:
 
     async def step(self) -> WatcherIntake:
         """Return what is to be recorded of the next messages."""
-        messages = await self._next()
+        # While messages are noted, those that may be the noted ones are taken alone, before anything new.
+        messages = await (self._queue.left() if self._notes.left else self._queue.take(self._within))
         new_notes: list[Note] = []
         self._tokens = []
         numbered = [(each, each.id or self._token(each, new_notes)) for each in messages]
@@ -110,10 +110,6 @@ class MessageSource:
             self._notes = Notes()
         self._is_empty = not messages
         return intake
-
-    async def _next(self) -> Sequence[Message]:
-        # While messages are noted, those that may be the noted ones are taken alone, before anything new.
-        return await self._queue.left() if self._notes.left else await self._queue.take(self._within)
 
     def _token(self, message: Message, new_notes: list[Note]) -> str:
         """Return what stands for the id of a message without one: that of a noted message, else a new one."""
@@ -133,12 +129,3 @@ class MessageSource:
     async def lag(self) -> int | None:
         """Return how many messages wait."""
         return await self._queue.depth()
-
-
-@asynccontextmanager
-async def message_source(
-    queue: BrokerQueue, watched: Sequence[Watched], ledger: LedgerThread, now: Callable[[], datetime]
-) -> AsyncGenerator[MessageSource]:
-    """Return an open queue as a source."""
-    notes = await ledger.call(ledger.reader.watchers.notes, queue.source)
-    yield MessageSource(queue, watched, notes, now)

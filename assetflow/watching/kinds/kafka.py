@@ -66,7 +66,9 @@ class KafkaTopic(BrokerQueue):
                 fix="Create it, or correct its name in the trigger",
             )
         self.source = f"kafka {told.cluster_id} {self._topic}"
-        await self._assign(len(found.partitions))
+        self._partitions = len(found.partitions)
+        every = [self._library.TopicPartition(self._topic, each) for each in range(self._partitions)]
+        await self._consumer.assign(every)
 
     async def take(self, seconds: float = 0.0) -> Sequence[Message]:
         """Return the next messages, as many as are there."""
@@ -104,10 +106,6 @@ class KafkaTopic(BrokerQueue):
     async def _waiting(self, partition: Any) -> int:
         low, high = await self._consumer.get_watermark_offsets(partition, timeout=SECONDS_TO_ANSWER)
         return max(0, high - max(low, partition.offset))
-
-    async def _assign(self, count: int) -> None:
-        await self._consumer.assign([self._library.TopicPartition(self._topic, each) for each in range(count)])
-        self._partitions = count
 
     def _check_connected(self) -> None:
         """Raise what keeps us from the cluster: librdkafka itself would wait for ever."""

@@ -98,7 +98,8 @@ class RedisList(BrokerQueue):
 
     async def left(self) -> Sequence[Message]:
         """Return the messages in the second list."""
-        return [Message(body, None, redelivered=True) for body in await self._bodies()]
+        bodies = await cast("Awaitable[list[bytes]]", self._redis.lrange(self._taken, 0, -1))
+        return [Message(body, None, redelivered=True) for body in reversed(bodies)]
 
     async def acknowledge(self, refused: Collection[int]) -> None:  # noqa: ARG002  (Redis has no dead letters)
         """Delete the second list."""
@@ -122,9 +123,6 @@ class RedisList(BrokerQueue):
             if moved >= self._batch:
                 break
             moved += await self._move(wait)
-
-    async def _bodies(self) -> list[bytes]:
-        return (await cast("Awaitable[list[bytes]]", self._redis.lrange(self._taken, 0, -1)))[::-1]
 
 
 def time_left(seconds: float) -> Iterator[float]:
