@@ -22,8 +22,7 @@ ORDERS = Asset("s3://lake/orders", name="orders", group="shop")
 CUSTOMERS = Asset("s3://lake/customers", name="customers", group="shop")
 HOURLY = Asset("s3://lake/hourly", name="hourly")
 ROLLED_UP = PartitionedAssetTimetable(
-    assets=HOURLY,
-    default_partition_mapper=RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow()),
+    assets=HOURLY, default_partition_mapper=RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())
 )
 
 

@@ -229,12 +229,7 @@ def test_what_happened_is_said_in_words(ledger: Ledger, call: Call) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ((" ",), "data_version is ' '"),
-        (("v" * 251,), "VERSION"),
-        (("1", "--key", " "), "--key"),
-    ],
+    ("arguments", "words"), [((" ",), "data_version is ' '"), (("v" * 251,), "VERSION"), (("1", "--key", " "), "--key")]
 )
 def test_a_wrong_observation_is_refused(ledger: Ledger, call: Call, arguments: tuple[str, ...], words: str) -> None:
     answer = call("observe", ORDERS.uri, *arguments)

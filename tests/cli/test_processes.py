@@ -58,12 +58,7 @@ def test_without_a_server_an_update_is_kept_by_the_one_that_prefect_starts(tmp_p
     # On any machine less than a new database takes, as Prefect's own 20 s are on a slow one.
     own["PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS"] = "1"
     done = subprocess.run(
-        [sys.executable, "-c", DELIVERING],
-        env=own,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
+        [sys.executable, "-c", DELIVERING], env=own, capture_output=True, text=True, check=False, timeout=180
     )
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -55,12 +55,7 @@ class PrefectServer:
     """
 
     def __init__(
-        self,
-        home: Path,
-        settings: Mapping[str, str] | None = None,
-        port: int | None = None,
-        *,
-        auth_string: str = "",
+        self, home: Path, settings: Mapping[str, str] | None = None, port: int | None = None, *, auth_string: str = ""
     ) -> None:
         self.home = home
         self.port = port or free_port()
@@ -187,11 +182,7 @@ class PrefectServer:
     def _wait_until_healthy(self, process: subprocess.Popen[bytes], seconds: float) -> None:
         # One client: each loads all certificates, unless it is told not to, and takes longer than its request.
         with httpx.Client(timeout=2, verify=False) as client:
-            until(
-                lambda: process.poll() is not None or self._is_healthy(client),
-                seconds=seconds,
-                told=self._log_tail,
-            )
+            until(lambda: process.poll() is not None or self._is_healthy(client), seconds=seconds, told=self._log_tail)
         if process.poll() is not None:
             raise RuntimeError(f"the Prefect server ended with {process.returncode}:\n{self._log_tail()}")
 

@@ -71,11 +71,7 @@ def run_pytest(folder: Path, source: str, **env: str) -> subprocess.CompletedPro
 
 @pytest.mark.parametrize(
     ("ci", "reason", "passes"),
-    [
-        ("true", "needs Chromium", False),
-        ("", "needs Chromium", True),
-        ("true", "only on Windows", True),
-    ],
+    [("true", "needs Chromium", False), ("", "needs Chromium", True), ("true", "only on Windows", True)],
 )
 def test_in_ci_a_test_that_misses_something_fails(tmp_path: Path, ci: str, reason: str, passes: bool) -> None:
     result = run_pytest(tmp_path, SKIPS.format(reason=reason), CI=ci)

@@ -21,8 +21,7 @@ async def sum_up() -> None: ...
 
 @flow(
     schedule=PartitionedAssetTimetable(
-        assets=HOURLY,
-        default_partition_mapper=RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow()),
+        assets=HOURLY, default_partition_mapper=RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())
     )
 )
 async def daily() -> None:

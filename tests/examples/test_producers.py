@@ -26,12 +26,7 @@ class TestExample06:
 
     @pytest.mark.parametrize(
         ("task_error", "flow_error", "made"),
-        [
-            (ValueError("task"), None, 0),
-            (Skip("nothing new"), None, 0),
-            (None, None, 1),
-            (None, ValueError("flow"), 1),
-        ],
+        [(ValueError("task"), None, 0), (Skip("nothing new"), None, 0), (None, None, 1), (None, ValueError("flow"), 1)],
     )
     async def test(self, task_error: Exception | None, flow_error: Exception | None, made: int) -> None:
         asset = Asset(f"s3://example-06/{RUN}")

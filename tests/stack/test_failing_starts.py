@@ -102,12 +102,7 @@ def test_the_demo_needs_java(project: Path) -> None:
     (project / "flows" / "check.py").touch()
     env = os.environ | {"PATH": without_java(project / "bin"), "JAVA_HOME": ""}
     demo = subprocess.run(
-        [sys.executable, "-c", WITHOUT_JAVA, "demo"],
-        cwd=project,
-        env=env,
-        capture_output=True,
-        text=True,
-        check=False,
+        [sys.executable, "-c", WITHOUT_JAVA, "demo"], cwd=project, env=env, capture_output=True, text=True, check=False
     )
     assert demo.returncode == 2
     assert demo.stderr.startswith("error [java-not-found] Spark needs Java 17 or newer, and none was found")

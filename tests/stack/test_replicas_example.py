@@ -20,13 +20,7 @@ from tests.environment.prefect_server import free_port
 from tests.environment.replicas import empty_redis, make_tables
 from tests.environment.waiting import until
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.prefect,
-    pytest.mark.postgres,
-    pytest.mark.redis,
-    pytest.mark.timeout(400),
-]
+pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.postgres, pytest.mark.redis, pytest.mark.timeout(400)]
 
 REPLICAS = DEPLOYMENTS / "replicas"
 CONTAINERS = yaml.safe_load((REPLICAS / "compose.yaml").read_text())["services"]

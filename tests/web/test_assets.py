@@ -180,9 +180,7 @@ def test_partitions_are_a_map_with_gaps(site: Site, ledger: Ledger) -> None:
     assert "3 of 4 keys of this range updated" in page.text
     assert "Nothing is missing. Nothing expects the 1 key that was never updated." in page.text
     cells = {given["title"] for _, given in page.tags if "cell" in given.get("class", "").split()}
-    assert cells == {f"{key}: updated" for key in noon.values()} | {
-        "2026-01-01T10: never updated",
-    }
+    assert cells == {f"{key}: updated" for key in noon.values()} | {"2026-01-01T10: never updated"}
     of_key = site.page("/asset?asset=hourly&key=2026-01-01T09")
     assert len(of_key.rows) == 2
     assert "Events of 2026-01-01T09" in of_key.text
@@ -275,10 +273,7 @@ def test_a_bar_shows_the_whole_range_and_moves_the_map(site: Site) -> None:
     (slices, *_) = [given for _, given in page.tags if given.get("class") == "bar"]
     assert slices["aria-label"] == "All partitions, from 2013-01-02T00 to 2013-01-31T23"
     bar = [given for name, given in page.tags if name == "a" and "slice" in given.get("class", "").split()]
-    assert (bar[0]["title"], bar[0]["class"]) == (
-        "2013-01-02T00 – 2013-01-02T13: 2 of 14 updated",
-        "slice slice-some",
-    )
+    assert (bar[0]["title"], bar[0]["class"]) == ("2013-01-02T00 – 2013-01-02T13: 2 of 14 updated", "slice slice-some")
     assert bar[1]["class"] == "slice slice-none"
     assert "aria-current" not in bar[0]
     assert "aria-current" in bar[-1]
