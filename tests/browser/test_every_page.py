@@ -37,7 +37,7 @@ def check(page: Page, width: int) -> list[object]:
 def test_every_page_and_dialog_is_accessible_and_fits(shown: Shown, theme: Theme, width: int) -> None:
     found: dict[str, list[object]] = {}
     page = shown.page("/", theme, width)
-    for name, path in every_page(shown.ledger).items():
+    for name, path in {**every_page(shown.ledger), "evil": "/asset?asset=s3://lake/evil"}.items():
         page.goto(path)
         found[name] = check(page, width)
     assert {name: wrong for name, wrong in found.items() if wrong} == {}

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pytest
 from playwright.sync_api import Browser, expect
 
-from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.assets import AssetAlias
 from assetflow.core.values.events import Origin, SourceFlowRun
 from assetflow.ledger import Ledger
 from tests.browser.shown import Shown, violations
@@ -88,10 +88,3 @@ def test_filters_of_the_activity(shown: Shown) -> None:
     expect(page.locator(".happened > li")).to_have_count(1)
     page.get_by_label("Asset, by name or URI").fill("customrs")
     expect(page.get_by_text("Similar names: customers")).to_be_visible()
-
-
-def test_what_happens_appears_by_itself(shown: Shown) -> None:
-    page = shown.drawn("/activity?asset=landing&show=updates")
-    expect(page.get_by_text("Nothing happened yet")).to_be_visible()
-    update(shown.ledger, Asset("s3://lake/landing", name="landing"), timedelta())
-    expect(page.locator(".happened > li")).to_have_count(1)

@@ -10,28 +10,13 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from assetflow.core.values.assets import Asset
-from tests.browser.shown import Shown, Theme, violations
+from tests.browser.shown import Shown
 from tests.browser.site import EVIL, running_site, update
 from tests.cli.shop import CUSTOMERS, deploy
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
 
 ORDERS_PAGE = "/asset?asset=orders"
-PAGES = ("/assets", "/assets?search=zzz", ORDERS_PAGE, "/asset?asset=hourly", "/asset?asset=s3://lake/evil")
-
-
-def event_page(shown: Shown) -> str:
-    return f"/events/{shown.ledger.reader.events.find(newest_first=True, limit=1)[0].id}"
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 360])
-def test_pages_are_accessible_and_fit(shown: Shown, theme: Theme, width: int) -> None:
-    for path in (*PAGES, event_page(shown)):
-        page = shown.drawn(path, theme, width)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-        assert violations(page) == [], path
-        page.context.close()
 
 
 def test_text_of_users_does_nothing(shown: Shown) -> None:
@@ -118,18 +103,6 @@ def test_an_event_is_created_by_keyboard_alone(shown: Shown) -> None:
     expect(page.locator("#receipts")).to_contain_text("by/keyboard")
 
 
-def test_what_is_wrong_is_said_in_the_form(shown: Shown) -> None:
-    page = shown.drawn(ORDERS_PAGE)
-    page.get_by_role("button", name="Create event").click()
-    form = page.get_by_role("dialog", name="Create event")
-    form.get_by_label("Extra").fill("{")
-    form.get_by_role("button", name="Create event").click()
-    expect(form.get_by_text("Not valid JSON")).to_be_visible()
-    expect(form.get_by_label("Extra")).to_have_value("{")
-    # The browser says so by itself, of any page that is not found or refused.
-    shown.complaints[:] = [each for each in shown.complaints if "status of 422" not in each]
-
-
 def test_the_theme_is_chosen_and_kept(shown: Shown) -> None:
     page = shown.drawn("/assets", "light")
 
@@ -144,18 +117,6 @@ def test_the_theme_is_chosen_and_kept(shown: Shown) -> None:
     assert dark != light
     page.reload()
     assert back() == dark
-
-
-def test_what_follows_from_an_asset_is_two_clicks_away(shown: Shown) -> None:
-    page = shown.drawn(ORDERS_PAGE)
-    page.get_by_role("link", name="Up and down, as a list too").click()
-    below = page.get_by_role("navigation", name="The same as a list")
-    expect(below).to_contain_text("report/nightly")
-    expect(below).to_contain_text("watch/all")
-    expect(below).to_contain_text("ingest/hourly")
-    below.get_by_role("link", name="report/nightly").focus()
-    page.keyboard.press("Enter")
-    expect(page.locator("h1")).to_contain_text("report/nightly")
 
 
 def test_the_pages_ask_for_the_key_once(browser: Browser, tmp_path: Path) -> None:

@@ -44,13 +44,3 @@ def problem(command: str) -> str:
 def test_the_commands_of_the_pages_exist() -> None:
     named = sorted({(page.name, command) for page in PAGES for command in commands(page.read_text())})
     assert {(page, command): wrong for page, command in named if (wrong := problem(command))} == {}
-
-
-def test_commands_are_found_and_wrong_ones_noticed() -> None:
-    block = "```\nA=1 .venv/bin/assetflow status --json  # text\nassetflow go\n```\n"
-    page = f"Ask `assetflow\nassets ls --group=a`.\n\n{block}"
-    assert commands(page) == {"assets ls --group=a", "status --json  # text", "go"}
-    assert problem("status --json  # text") == ""
-    assert problem("go") == "`assetflow ` has no 'go'"
-    assert problem("queue rub") == "`assetflow queue` has no 'rub'"
-    assert problem("status --jason") == "`assetflow status` has no option --jason"

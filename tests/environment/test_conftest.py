@@ -22,21 +22,6 @@ def test_needs():
     pytest.skip({reason!r})
 """
 
-LOOKS_AT_THE_SHELL = """
-import os
-
-def test_shell():
-    assert "PREFECT_API_URL" not in os.environ
-    assert "ASSETFLOW_EMIT" not in os.environ
-    assert "assetflow-tests-" in os.environ["PREFECT_HOME"]
-    assert "assetflow-tests-" in os.environ["ASSETFLOW_HOME"]
-
-def test_prefect_reads_it_too():
-    from prefect.settings import PREFECT_API_URL, PREFECT_HOME
-    assert PREFECT_API_URL.value() is None
-    assert "assetflow-tests-" in str(PREFECT_HOME.value())
-"""
-
 LEAVES_A_CHILD = """
 import subprocess, sys
 
@@ -78,18 +63,6 @@ def test_in_ci_a_test_that_misses_something_fails(tmp_path: Path, ci: str, reaso
     assert (result.returncode == 0) is passes, result.stdout
     if not passes:
         assert "needs Chromium, which this CI machine does not have" in result.stdout
-
-
-@pytest.mark.parametrize("ci", ["true", ""])
-def test_a_module_that_skips_itself_counts_as_well(tmp_path: Path, ci: str) -> None:
-    result = run_pytest(tmp_path, "import pytest\npytest.skip('needs Java', allow_module_level=True)", CI=ci)
-    assert ("needs Java, which this CI machine" in result.stdout) is bool(ci), result.stdout
-
-
-def test_the_developers_shell_does_not_reach_the_tests(tmp_path: Path) -> None:
-    shell = {"PREFECT_API_URL": "http://production/api", "PREFECT_HOME": "/home/me", "ASSETFLOW_EMIT": "never"}
-    result = run_pytest(tmp_path, LOOKS_AT_THE_SHELL, **shell)
-    assert result.returncode == 0, result.stdout
 
 
 def test_a_process_left_running_fails_the_session(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from assetflow import Asset, flow, task
 from assetflow.testing import ConsumerRun, Harness
-from tests.examples.simulated import runs, updates
 
 ORDERS = Asset("s3://my-bucket/orders/daily.parquet")
 CUSTOMERS = Asset("s3://my-bucket/customers/latest.csv")
@@ -17,9 +16,7 @@ def produce_orders() -> None: ...
 
 
 @task(outlets=[CUSTOMERS])
-def produce_customers(*, fails: bool) -> None:
-    if fails:
-        raise ValueError("no customers today")
+def produce_customers() -> None: ...
 
 
 @flow(schedule=ORDERS)
@@ -28,15 +25,6 @@ async def data_assets_consumer_orders() -> None: ...
 
 @flow(schedule=ORDERS & CUSTOMERS)
 async def data_assets_consumer_combined() -> None: ...
-
-
-def test_simulated() -> None:
-    consumers = {"orders": ORDERS.uri, "combined": {"all": [ORDERS.uri, CUSTOMERS.uri]}}
-    assert runs(consumers, updates(ORDERS.uri, CUSTOMERS.uri)) == {
-        "orders": [[ORDERS.uri]],
-        "combined": [[ORDERS.uri, CUSTOMERS.uri]],
-    }
-    assert runs(consumers, updates(ORDERS.uri)) == {"orders": [[ORDERS.uri]], "combined": []}
 
 
 @pytest.mark.prefect
@@ -49,7 +37,7 @@ def test_live(h: Harness) -> None:
     async def data_assets_producer() -> None:
         produce_orders()
         before_the_end.extend(h.settle(execute=False).runs(data_assets_consumer_orders))
-        produce_customers(fails=False)
+        produce_customers()
 
     h.run(data_assets_producer)
     assert [run.uris for run in before_the_end] == [[ORDERS.uri]]
@@ -59,21 +47,3 @@ def test_live(h: Harness) -> None:
     (second,) = h.runs(data_assets_consumer_combined)
     assert second.uris == [ORDERS.uri, CUSTOMERS.uri]
     assert (first.state, second.state) == ("Completed", "Completed")
-
-
-@pytest.mark.prefect
-def test_live_when_the_second_task_fails(h: Harness) -> None:
-    h.deploy(data_assets_consumer_orders)
-    h.deploy(data_assets_consumer_combined)
-
-    @flow
-    async def data_assets_producer() -> None:
-        produce_orders()
-        produce_customers(fails=True)
-
-    with pytest.raises(ValueError, match="no customers today"):
-        h.run(data_assets_producer)
-
-    h.settle()
-    assert len(h.runs(data_assets_consumer_orders)) == 1
-    assert h.runs(data_assets_consumer_combined) == []

@@ -6,7 +6,6 @@ import pytest
 
 from assetflow import Asset, flow, task
 from assetflow.testing import Harness
-from tests.examples.simulated import runs, updates
 
 URI = "s3://asset-bucket/example.csv"
 
@@ -35,11 +34,6 @@ async def consumer() -> None: ...
 
 @flow(schedule=[Asset(URI, name="bucket-1")])
 async def consumer_of_the_name() -> None: ...
-
-
-def test_simulated() -> None:
-    named = {"asset": {"uri": URI, "name": "bucket-1"}}
-    assert runs({"plain": [URI], "named": [named]}, updates(URI)) == {"plain": [[URI]], "named": [[URI]]}
 
 
 @pytest.mark.prefect

@@ -8,7 +8,6 @@ import pytest
 
 from assetflow import Asset, Skip, flow, task
 from assetflow.testing import Harness
-from tests.examples.simulated import runs
 
 REPORT = Asset("s3://my-bucket/report.csv")
 
@@ -50,12 +49,6 @@ async def producer_that_fails_afterwards() -> None:
 
 @flow(schedule=REPORT)
 async def consumer() -> None: ...
-
-
-@pytest.mark.parametrize(("state", "expected"), [("failed", 0), ("skipped", 0), ("completed", 1)])
-def test_simulated(state: str, expected: int) -> None:
-    found = runs({"consumer": REPORT.uri}, [{"task": {"outlets": [REPORT.uri], "state": state}}])
-    assert len(found["consumer"]) == expected
 
 
 @pytest.mark.prefect

@@ -7,20 +7,12 @@ import pytest
 from assetflow import Asset, flow
 from assetflow.cli.queue import rm
 from assetflow.testing import Harness
-from tests.examples.simulated import answer, updates
 
 FIRST, SECOND = Asset("asset-1"), Asset("asset-2")
 
 
 @flow(schedule=[FIRST, SECOND])
 async def waiting_for_asset_1_and_2() -> None: ...
-
-
-def test_simulated() -> None:
-    consumers = {"waiting_for_asset_1_and_2": ["asset-1", "asset-2"]}
-    removed = {"delete_queued": {"consumer": "waiting_for_asset_1_and_2", "asset": "asset-1"}}
-    assert [run["step"] for run in answer(consumers, updates("asset-1", "asset-2"))["runs"]] == [1]
-    assert answer(consumers, [*updates("asset-1"), removed, *updates("asset-2")])["runs"] == []
 
 
 @pytest.mark.prefect

@@ -8,20 +8,11 @@ import pytest
 
 from assetflow import Asset, AssetOrTimeSchedule, TriggeringAssetEvents, flow
 from assetflow.testing import Harness
-from assetflow.timetables import CronTriggerTimetable
 from tests.examples.simulated import answer
 from tests.examples.upcoming import execute, next_run
 
 ASSET_3, ASSET_4 = Asset("asset3"), Asset("asset4")
 SCHEDULE = {"cron": "0 0 * * *", "timezone": "UTC", "assets": {"any": ["asset3", "asset4"]}}
-
-
-@flow(
-    schedule=AssetOrTimeSchedule(
-        timetable=CronTriggerTimetable("0 0 * * *", timezone="UTC"), assets=(ASSET_3 | ASSET_4)
-    )
-)
-async def toy_asset_or_time() -> None: ...
 
 
 consumed: list[int] = []
@@ -45,26 +36,6 @@ def test_a_run_at_midnight_and_one_for_each_update() -> None:
         ("2026-01-02T00:00:00Z", []),
         (None, ["asset4"]),
     ]
-
-
-def test_midnight_leaves_the_queue_as_it_is() -> None:
-    both = {**SCHEDULE, "assets": {"all": ["asset3", "asset4"]}}
-    steps = [
-        {"event": "asset3", "at": "2026-01-01T10:00:00Z"},
-        {"advance": 0, "at": "2026-01-02T00:00:00Z"},
-        {"get_queued": {"consumer": "toy"}},
-    ]
-    found = answer({"toy": {"asset_or_time": both}}, steps, start="2026-01-01T08:00:00Z")
-    assert [run["time"] for run in found["runs"]] == ["2026-01-02T00:00:00Z"]
-    assert [event["asset"] for event in found["answers"][0]["queued"]["toy"]] == ["asset3"]
-
-
-@pytest.mark.prefect
-def test_live_a_run_for_each_update(h: Harness) -> None:
-    h.deploy(toy_asset_or_time)
-    h.emit(ASSET_3)
-    h.emit(ASSET_4)
-    assert [run.uris for run in h.settle().runs(toy_asset_or_time)] == [["asset3"], ["asset4"]]
 
 
 @pytest.mark.rule("4.5")

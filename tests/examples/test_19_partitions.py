@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -12,12 +11,9 @@ from assetflow.cli.emit import emit
 from assetflow.partitions import StartOfDayMapper
 from assetflow.testing import ConsumerRun, Harness
 from assetflow.timetables import CronPartitionTimetable
-from tests.examples.simulated import answer
 from tests.examples.upcoming import execute, next_run
 
 SALES = Asset("s3://shop/sales", name="sales")
-BY_KEY = {"partitioned": {"assets": "s3://shop/sales"}}
-BY_DAY = {"partitioned": {"assets": "s3://shop/sales", "default_mapper": "day"}}
 
 
 @task(outlets=[SALES])
@@ -40,19 +36,6 @@ async def each_day() -> None: ...
 
 @flow(schedule=[SALES])
 async def plain() -> None: ...
-
-
-def test_simulated() -> None:
-    consumers: dict[str, Any] = {"each_key": BY_KEY, "each_day": BY_DAY, "plain": ["s3://shop/sales"]}
-    keyed = {"event": "s3://shop/sales", "partition_key": "2026-01-01T05:00:00"}
-
-    found = answer(consumers, [{"event": "s3://shop/sales"}, keyed])["runs"]
-
-    assert [(run["consumer"], run.get("partition_key")) for run in found] == [
-        ("plain", None),
-        ("each_day", "2026-01-01"),
-        ("each_key", "2026-01-01T05:00:00"),
-    ]
 
 
 @pytest.mark.prefect

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from assetflow import Asset, PartitionedAssetTimetable, flow, task
 from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.testing import Harness
-from tests.examples.simulated import answer
 
 HOURLY, DAILY = Asset("s3://shop/hourly"), Asset("s3://shop/daily")
 HOURS = [f"2026-01-01T{hour:02}:00:00" for hour in range(24)]
@@ -30,16 +27,6 @@ async def daily() -> None:
 
 @flow(schedule=PartitionedAssetTimetable(assets=DAILY))
 async def read_daily() -> None: ...
-
-
-def test_simulated() -> None:
-    rollup: dict[str, Any] = {"rollup": {"upstream": "day", "window": "day"}}
-    consumers = {"daily": {"partitioned": {"assets": HOURLY.uri, "default_mapper": rollup}}}
-    steps = [{"event": HOURLY.uri, "partition_key": hour} for hour in HOURS]
-
-    assert answer(consumers, steps[:23])["runs"] == []
-    (run,) = answer(consumers, steps)["runs"]
-    assert (run["step"], run["partition_key"], len(run["events"])) == (23, "2026-01-01", 24)
 
 
 @pytest.mark.prefect

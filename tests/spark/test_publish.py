@@ -103,15 +103,6 @@ def test_an_empty_dataframe_is_a_dataset_of_no_rows(spark: Any, orders: Asset) -
     assert rows_of(spark, orders) == []
 
 
-def test_the_last_three_versions_are_kept(spark: Any, orders: Asset, as_attempt: Become) -> None:
-    for number in range(5):
-        as_attempt(f"run-{number}")
-        publish(spark.range(number), orders)
-
-    assert version_runs(orders) == ["run-2", "run-3", "run-4"]
-    assert rows_of(spark, orders) == [0, 1, 2, 3]
-
-
 def test_a_retry_replaces_its_own_version_and_pushes_out_no_other(
     spark: Any, orders: Asset, as_attempt: Become
 ) -> None:
@@ -287,16 +278,6 @@ class TestAppend:
 
 
 class TestWhatWasThereBefore:
-    def test_a_directory_becomes_the_first_version(self, spark: Any, orders: Asset, as_attempt: Become) -> None:
-        spark.range(3).write.parquet(str(path_of(orders)))
-        before = read(orders, spark)
-        as_attempt("run-1")
-        publish(spark.range(1), orders)
-
-        assert version_runs(orders) == ["before-assetflow", "run-1"]
-        assert rows_of(spark, orders) == [0]
-        assert before.sparkSession.read.parquet(str(DatasetLayout(path_of(orders)).versions()[0])).count() == 3
-
     def test_it_can_be_appended_to(self, spark: Any, orders: Asset) -> None:
         spark.range(3).write.parquet(str(path_of(orders)))
         publish(spark.range(3, 4), orders, mode="append")
