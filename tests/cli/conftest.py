@@ -59,9 +59,9 @@ def ledger(home: Path, new_ledger: Path) -> Iterator[Ledger]:
 
 @pytest.fixture
 def call(home: Path, capsys: pytest.CaptureFixture[str]) -> Call:  # noqa: ARG001 (the commands look there)
-    def call(*arguments: str) -> Answer:
+    def call(*arguments: object) -> Answer:
         capsys.readouterr()
-        code = run(arguments)
+        code = run([*map(str, arguments)])
         captured = capsys.readouterr()
         return Answer(code, captured.out, captured.err)
 

@@ -95,13 +95,9 @@ def test_8_13_a_status_says_how_fresh_the_data_is_and_exits_with_1_if_it_fails(l
 
 
 @pytest.mark.usefixtures("ledger")
-def test_a_ledger_without_eager_flows_says_so(call: Call) -> None:
+def test_calls_that_cannot_be_answered_say_why(call: Call) -> None:
     assert call("assets", "status").out.startswith("No flow keeps assets up to date")
     assert call("plan").out.startswith("No flow keeps assets up to date")
-
-
-@pytest.mark.usefixtures("ledger")
-def test_a_key_needs_an_asset(call: Call) -> None:
     assert call("assets", "status", "--key", "2026-01-01").code == 2
     assert call("explain", "--key", "2026-01-01").code == 2
 

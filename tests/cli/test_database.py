@@ -60,14 +60,11 @@ def test_a_database_that_cannot_be_used(
     assert PASSWORD not in answer.err + answer.out
 
 
-def test_prune_refuses_what_could_come_back(ledger: Ledger, call: Call) -> None:
+def test_prune_refuses_what_could_come_back_and_takes_nothing_without_prefect(ledger: Ledger, call: Call) -> None:
     answer = call("database", "prune", "--older-than", "7d")
     assert answer.code == 2
     assert "at least 8d" in answer.err
     assert ledger.reader.cursor(CURSOR) is None
-
-
-def test_prune_needs_prefect_and_takes_nothing_without_it(ledger: Ledger, call: Call) -> None:
     answer = call("database", "prune", "--older-than", "90d")
     assert answer.code == 2
     assert "Prefect does not answer" in answer.err

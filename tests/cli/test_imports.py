@@ -34,11 +34,15 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return home
 
 
+def python(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"ASSETFLOW_HOME": str(home), "PREFECT_API_URL": NOWHERE, "ASSETFLOW_RECORDING_TIMEOUT": "0.1"}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, check=False)
+
+
 def imported(home: Path, *arguments: str, ends: tuple[int, ...] = (0, 1)) -> set[str]:
     """The packages and modules that a command has imported at its end."""
-    env = os.environ | {"ASSETFLOW_HOME": str(home), "PREFECT_API_URL": NOWHERE, "ASSETFLOW_RECORDING_TIMEOUT": "0.1"}
-    command = [sys.executable, "-c", RUN, *arguments]
-    done = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, check=True)
+    done = python(home, "-c", RUN, *arguments)
     status, names = json.loads(done.stderr.splitlines()[-1])
     assert status in ends, done.stderr
     return set(names)
@@ -73,28 +77,22 @@ def test_an_update_that_is_sent_to_prefect_needs_no_database(tmp_path: Path) -> 
 
 
 def test_a_command_that_asks_prefect_imports_no_second_command_line(home: Path) -> None:
-    env = os.environ | {"ASSETFLOW_HOME": str(home), "PREFECT_API_URL": NOWHERE}
-    command = [sys.executable, "-X", "importtime", "-m", "assetflow", "status"]
-    done = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, check=False)
+    done = python(home, "-X", "importtime", "-m", "assetflow", "status")
     found = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
     assert "httpx" in found
     assert not found & {"click", "pygments", "rich.syntax"}
 
 
-def test_pruning_is_imported_by_those_who_prune(home: Path) -> None:
-    assert "assetflow.ledger.write.prune" not in imported(home, "emit", "s3://lake/a")
-
-
 def test_the_validators_of_rows_are_not_built(home: Path) -> None:
     look = "from assetflow.ledger.sql.tables import Base; print(Base.__subclasses__()[0].__pydantic_complete__)"
-    done = subprocess.run([sys.executable, "-c", look], cwd=home, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
+    assert python(home, "-c", look).stdout.strip() == "False"
 
 
-def test_a_command_imports_the_readers_of_its_own_topics(home: Path) -> None:
+def test_a_command_imports_only_what_its_own_topic_needs(home: Path) -> None:
     read = imported(home, "assets", "ls")
     assert "assetflow.ledger.read.assets" in read
     assert not read & {f"assetflow.ledger.read.{topic}" for topic in ("pruning", "backfills", "freshness", "watchers")}
+    assert "assetflow.ledger.write.prune" not in imported(home, "emit", "s3://lake/a")
 
 
 COLLECTIONS = """
@@ -108,9 +106,7 @@ main()
 
 
 def test_a_short_command_does_not_look_for_garbage(home: Path) -> None:
-    env = os.environ | {"ASSETFLOW_HOME": str(home), "PREFECT_API_URL": NOWHERE}
-    command = [sys.executable, "-c", COLLECTIONS, "explain", "flow/one"]
-    done = subprocess.run(command, env=env, cwd=home, capture_output=True, text=True, check=True)
+    done = python(home, "-c", COLLECTIONS, "explain", "flow/one")
     looked, frozen = map(int, done.stderr.split()[-2:])
     assert looked == 0
     assert frozen > 100_000

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 
@@ -20,7 +19,7 @@ from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.values.words import ago, shown
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
-from tests.cli.screen import Terminal, screen_of
+from tests.cli.screen import screen_of
 from tests.cli.shop import HOURLY, NOON, ORDERS, deploy, event_id, update
 
 EVIL = Asset("s3://lake/evil", name="\x1b[2J\x07[bold red]x[/] :smile:\n\u202eevil\x9b31m")
@@ -57,9 +56,7 @@ def test_names_extras_and_keys_are_printed_as_text(
     commands = ("assets ls", "events ls", "events ls --refused", "queue ls", "queue ls report", "explain report")
     for command in (*commands, f"events show {event_id(1)}"):
         if terminal:
-            monkeypatch.setenv("COLUMNS", "1000")
-            monkeypatch.setenv("NO_COLOR", "1")
-            monkeypatch.setattr(sys, "stdout", screen := Terminal())
+            screen = screen_of(1000, monkeypatch)
             call(*command.split())
             out = screen.getvalue().replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "")
         else:
@@ -71,7 +68,7 @@ def test_names_extras_and_keys_are_printed_as_text(
 def test_a_terminal_is_spared_empty_columns(monkeypatch: pytest.MonkeyPatch, ledger: Ledger, call: Call) -> None:
     update(ledger, EVIL, 1)
     assert "group" in call("assets", "ls").out.splitlines()[0]
-    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+    screen = screen_of(80, monkeypatch)
 
     call("assets", "ls")
 
@@ -80,8 +77,7 @@ def test_a_terminal_is_spared_empty_columns(monkeypatch: pytest.MonkeyPatch, led
 
 
 def test_a_long_uri_on_a_narrow_terminal_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+    screen = screen_of(40, monkeypatch)
 
     show(text("s3://" + "x" * 100))
 
@@ -119,8 +115,7 @@ def test_ids_stay_as_long_as_other_columns_can_give_way(
 
 @pytest.mark.parametrize("width", range(50, 131, 7))
 def test_a_table_on_a_terminal_loses_no_character(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+    screen = screen_of(width, monkeypatch)
     cells = ["orders", "A" * 30, "report", "B" * 9, "CC-CC-CCCC/CCC", "DDDDDDDD-DDDDDDDD/DDDD", "E" * 11]
 
     show(rows(table("name", "uri", "group", "last update", "producers", "consumers", "aliases"), [cells], empty=""))
@@ -132,8 +127,7 @@ def test_a_table_on_a_terminal_loses_no_character(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_deep_condition_is_told_whole_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+    screen = screen_of(80, monkeypatch)
     deep: BooleanCondition = AssetAny()
     for number in range(100):
         deep = (AssetAll if number % 2 else AssetAny)(Asset(f"leaf-{number}"), deep)

@@ -16,6 +16,7 @@ from tests.cli.conftest import Call
 from tests.cli.shop import HOURLY, ORDERS, ROLLED_UP, deploy, update
 
 DAILY = Asset("s3://lake/daily", name="daily")
+Evaluated = Callable[..., list[list[str | None]]]
 
 
 def runs_end(ledger: Ledger, state: str = "Completed") -> list[str | None]:
@@ -30,7 +31,7 @@ def runs_end(ledger: Ledger, state: str = "Completed") -> list[str | None]:
 
 
 @pytest.fixture
-def evaluated(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[list[str | None]]]:
+def evaluated(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> Evaluated:
     """Let each wait of a backfill be the moment in which an evaluator runs; the keys that ran together, in turn."""
 
     def begin(state: str = "Completed", stop_after: int = 1_000) -> list[list[str | None]]:
@@ -113,9 +114,7 @@ def test_gaps_by_day_end_with_0_when_there_are_none(ledger: Ledger, call: Call) 
     assert (month["keys"], len(month["missing"])) == (12, 12)
 
 
-def test_a_backfill_runs_each_key_once_and_at_most_so_many_at_a_time(
-    ledger: Ledger, call: Call, evaluated: Callable[..., list[list[str | None]]]
-) -> None:
+def test_a_backfill_runs_each_key_once_so_many_at_a_time(ledger: Ledger, call: Call, evaluated: Evaluated) -> None:
     deploy(ledger, "report/shop", ROLLED_UP)
     arguments = ("backfill", "report", "--from", "2026-01-01", "--to", "2026-01-05")
     steps = evaluated()
@@ -132,9 +131,7 @@ def test_a_backfill_runs_each_key_once_and_at_most_so_many_at_a_time(
     assert len(ledger.reader.decisions.find()) == 10
 
 
-def test_a_backfill_that_was_stopped_goes_on(
-    ledger: Ledger, call: Call, evaluated: Callable[..., list[list[str | None]]]
-) -> None:
+def test_a_backfill_that_was_stopped_goes_on(ledger: Ledger, call: Call, evaluated: Evaluated) -> None:
     deploy(ledger, "report/shop", ROLLED_UP)
     arguments = ("backfill", "report", "--from", "2026-01-01", "--to", "2026-01-05", "--concurrency", "1")
     evaluated(stop_after=2)
@@ -148,9 +145,7 @@ def test_a_backfill_that_was_stopped_goes_on(
     assert runs_end(ledger) == []
 
 
-def test_missing_only_leaves_out_what_has_run_and_not_what_failed(
-    ledger: Ledger, call: Call, evaluated: Callable[..., list[list[str | None]]]
-) -> None:
+def test_missing_only_leaves_out_what_has_run(ledger: Ledger, call: Call, evaluated: Evaluated) -> None:
     deploy(ledger, "report/shop", PartitionedAssetTimetable(assets=DAILY))
     for minute, state in ((1, "Completed"), (2, "Failed")):
         update(ledger, DAILY, minute, f"2026-01-0{minute}")
@@ -164,9 +159,7 @@ def test_missing_only_leaves_out_what_has_run_and_not_what_failed(
     assert len(ledger.reader.decisions.find()) == 4
 
 
-def test_keys_may_be_named_and_consume_nothing(
-    ledger: Ledger, call: Call, evaluated: Callable[..., list[list[str | None]]]
-) -> None:
+def test_keys_may_be_named_and_consume_nothing(ledger: Ledger, call: Call, evaluated: Evaluated) -> None:
     deploy(ledger, "report/shop", ROLLED_UP)
     update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
     evaluated()

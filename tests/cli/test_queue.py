@@ -51,18 +51,6 @@ def test_rule_3_7_a_removal_that_matches_nothing_is_refused(ledger: Ledger, call
     assert row[titles.index(" key") :].split()[:2] == ["2026-01-01", "2026-01-01T00:00:00"]
 
 
-@pytest.mark.rule("4.6")
-def test_an_undeliverable_decision_is_replayed_once(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    (decision,) = update(ledger, ORDERS, 1)
-    ledger.writer.decisions.undeliverable(decision.id, "gone", NOON)
-
-    assert call("queue", "replay", str(decision.id)).code == 0
-
-    assert [each["id"] for each in call("decisions", "ls", "--waiting", "--json").json] == [str(decision.id)]
-    assert call("queue", "replay", str(decision.id)).code == 2
-
-
 def test_queued_events_are_listed_by_asset_and_by_event_across_consumers(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
     deploy(ledger, "other/shop", ORDERS & CUSTOMERS & HOURLY)
@@ -164,14 +152,6 @@ def test_a_waiting_decision_is_given_up_by_somebody_for_a_reason(ledger: Ledger,
     assert call("queue", "replay", str(decision.id)).code == 0
 
 
-def test_a_decision_that_has_its_run_is_not_given_up(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    (decision,) = update(ledger, ORDERS, 1)
-    ledger.writer.decisions.launched(decision.id, event_id(9), NOON)
-    assert call("decisions", "give-up", str(decision.id), "--why", "x").code == 2
-    assert call("decisions", "show", str(decision.id), "--json").json["run"]["status"] == "launched"
-
-
 def test_a_decision_is_named_by_what_the_list_shows(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
     (first,), (second,) = update(ledger, ORDERS, 1), update(ledger, ORDERS, 2)
@@ -179,6 +159,7 @@ def test_a_decision_is_named_by_what_the_list_shows(ledger: Ledger, call: Call) 
 
     assert f"decision {first.id}" in call("decisions", "show", "1").out
     assert f"decision {first.id}" in call("decisions", "show", str(event_id(9))).out
+    assert call("decisions", "give-up", "1", "--why", "x").code == 2, "it has its run"
     assert call("decisions", "give-up", "2", "--why", "x", "--json").json["id"] == str(second.id)
     assert call("queue", "replay", "2", "--json").json == [{"id": str(second.id), "status": "waiting"}]
 
@@ -188,14 +169,6 @@ def test_a_decision_is_named_by_what_the_list_shows(ledger: Ledger, call: Call) 
     nonsense = call("decisions", "show", "x")
     assert nonsense.code == 2
     assert "neither the number of a decision nor an id" in " ".join(nonsense.err.replace("│", " ").split())
-
-
-def test_what_a_consumer_coalesced_is_decided_when_its_decision_is_given_up(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS, coalesce=True)
-    (first,) = update(ledger, ORDERS, 1)
-    assert update(ledger, ORDERS, 2) == []
-    call("decisions", "give-up", str(first.id), "--why", "never sent")
-    assert len(call("decisions", "ls", "--waiting", "--json").json) == 1
 
 
 @pytest.fixture

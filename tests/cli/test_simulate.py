@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from assetflow.cli import main
+from tests.cli.conftest import Call
 
 SCENARIO = {"name": "one", "consumers": {"c": "s3://b/a"}, "steps": [{"event": "s3://b/a"}, {"tick": True}]}
 EXPLODES = SCENARIO | {"name": "two", "steps": [{"event": "x"}, {"explode": 1}]}
@@ -34,42 +33,22 @@ report = Flow("orders-report", Asset("s3://b/a") & Asset("s3://b/b"))
 """
 
 
-class Result:
-    def __init__(self, status: int, out: str, err: str) -> None:
-        self.status, self.out, self.err = status, out, err
-
-
-@pytest.fixture
-def assetflow(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Any:
-    def run(*arguments: object) -> Result:
-        monkeypatch.setattr("sys.argv", ["assetflow", *map(str, arguments)])
-        status: Any = 0
-        try:
-            main()
-        except SystemExit as ended:
-            status = ended.code or 0
-        out, err = capsys.readouterr()
-        return Result(status, out, err)
-
-    return run
-
-
 def write(file: Path, data: object) -> Path:
     file.write_text(data if isinstance(data, str) else json.dumps(data), encoding="utf-8")
     return file
 
 
-def test_one_scenario_gives_an_object_and_several_a_flat_list(assetflow: Any, tmp_path: Path) -> None:
+def test_one_scenario_gives_an_object_and_several_a_flat_list(call: Call, tmp_path: Path) -> None:
     one, two = write(tmp_path / "one.json", SCENARIO), write(tmp_path / "two.json", [SCENARIO, SCENARIO])
 
-    result = assetflow("simulate", one, "--json")
+    result = call("simulate", one, "--json")
 
-    assert (result.status, json.loads(result.out), result.err) == (0, ANSWER, "")
-    assert json.loads(assetflow("simulate", two, "--json").out) == [ANSWER] * 2
-    assert json.loads(assetflow("simulate", one, two, "--json").out) == [ANSWER] * 3
+    assert (result.code, result.json, result.err) == (0, ANSWER, "")
+    assert call("simulate", two, "--json").json == [ANSWER] * 2
+    assert call("simulate", one, two, "--json").json == [ANSWER] * 3
 
 
-def test_yaml_means_the_same(assetflow: Any, tmp_path: Path) -> None:
+def test_yaml_means_the_same(call: Call, tmp_path: Path) -> None:
     text = """
 name: one
 start: 2026-01-01T00:00:00Z
@@ -78,16 +57,16 @@ steps:
   - event: s3://b/a
   - {tick: true, at: 2026-01-01T00:05:00Z}
 """
-    assert json.loads(assetflow("simulate", write(tmp_path / "s.yaml", text), "--json").out) == ANSWER
+    assert call("simulate", write(tmp_path / "s.yaml", text), "--json").json == ANSWER
 
 
-def test_errors_in_the_answer_are_no_failure(assetflow: Any, tmp_path: Path) -> None:
+def test_errors_in_the_answer_are_no_failure(call: Call, tmp_path: Path) -> None:
     broken = SCENARIO | {"steps": [{"event": "s3://"}]}
 
-    result = assetflow("simulate", write(tmp_path / "s.json", broken), "--json")
+    result = call("simulate", write(tmp_path / "s.json", broken), "--json")
 
-    assert result.status == 0
-    assert [error["step"] for error in json.loads(result.out)["errors"]] == [0]
+    assert result.code == 0
+    assert [error["step"] for error in result.json["errors"]] == [0]
 
 
 @pytest.mark.parametrize(
@@ -102,18 +81,18 @@ def test_errors_in_the_answer_are_no_failure(assetflow: Any, tmp_path: Path) -> 
         ("[" * 100_000, "cannot be read"),
     ],
 )
-def test_bad_file_is_a_message_and_status_2(assetflow: Any, tmp_path: Path, text: str, said: str) -> None:
-    result = assetflow("simulate", write(tmp_path / "bad.json", text), "--json")
+def test_bad_file_is_a_message_and_status_2(call: Call, tmp_path: Path, text: str, said: str) -> None:
+    result = call("simulate", write(tmp_path / "bad.json", text), "--json")
 
-    assert result.status == 2
+    assert result.code == 2
     assert result.out == ""
     assert "bad.json" in result.err
     assert said in result.err
     assert "Traceback" not in result.err
-    assert "nobody.json" in assetflow("simulate", tmp_path / "nobody.json").err
+    assert "nobody.json" in call("simulate", tmp_path / "nobody.json").err
 
 
-def test_timeline_tells_what_ran_what_waits_and_what_failed(assetflow: Any, tmp_path: Path) -> None:
+def test_timeline_tells_what_ran_what_waits_and_what_failed(call: Call, tmp_path: Path) -> None:
     steps = [{"event": "s3://b/a"}, {"event": "s3://[red]/a"}, {"event": "s3://"}, {"get_queued": {"consumer": "d"}}]
     data = SCENARIO | {
         "steps": steps,
@@ -122,32 +101,32 @@ def test_timeline_tells_what_ran_what_waits_and_what_failed(assetflow: Any, tmp_
         "consumers": {"c": "s3://b/a", "d": ["s3://b/a", "s3://b/b"], "t": {"cron": "@hourly"}},
     }
 
-    result = assetflow("simulate", write(tmp_path / "s.json", data))
+    result = call("simulate", write(tmp_path / "s.json", data))
 
     text = " ".join(result.out.replace("│", " ").split())
-    assert result.status == 0
+    assert result.code == 0
     for part in ("▶ c runs with", "▶ t runs at", "waiting: d has s3://b/a (step 0)", "✗", "receipts", "s3://[red]/a"):
         assert part in text
 
 
-def test_flows_of_a_module_are_the_consumers(assetflow: Any, tmp_path: Path) -> None:
+def test_flows_of_a_module_are_the_consumers(call: Call, tmp_path: Path) -> None:
     flows = write(tmp_path / "my_flows.py", FLOWS)
     events = write(tmp_path / "events.yaml", "- event: s3://b/a\n- event: s3://b/b\n")
 
-    result = assetflow("simulate", "--flows", flows, "--events", events, "--json")
+    result = call("simulate", "--flows", flows, "--events", events, "--json")
 
-    runs = json.loads(result.out)["runs"]
+    runs = result.json["runs"]
     assert [(run["step"], run["consumer"], len(run["events"])) for run in runs] == [(1, "orders-report", 2)]
 
 
 @pytest.mark.parametrize("text", ["import nothing_that_exists", "1 / 0", "", "def"])
-def test_module_that_does_not_help_is_a_message(assetflow: Any, tmp_path: Path, text: str) -> None:
+def test_module_that_does_not_help_is_a_message(call: Call, tmp_path: Path, text: str) -> None:
     flows = write(tmp_path / "my_flows.py", text)
     events = write(tmp_path / "events.yaml", "[]")
 
-    result = assetflow("simulate", "--flows", flows, "--events", events)
+    result = call("simulate", "--flows", flows, "--events", events)
 
-    assert result.status == 2
+    assert result.code == 2
     assert "my_flows.py" in result.err
 
 
@@ -173,9 +152,9 @@ TIMED = {
 }
 
 
-def test_a_timed_scenario_shows_its_instants(assetflow: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timed_scenario_shows_its_instants(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    lines = assetflow("simulate", write(tmp_path / "s.json", TIMED)).out.splitlines()
+    lines = call("simulate", write(tmp_path / "s.json", TIMED)).out.splitlines()
     shown = [[cell.strip() for cell in line.split("│")] for line in lines if "│" in line]
     assert shown[:9] == [
         ["01-01 00:00:00", "", "consumers are deployed", ""],
@@ -200,24 +179,24 @@ def test_a_timed_scenario_shows_its_instants(assetflow: Any, tmp_path: Path, mon
     ]
 
 
-def test_time_acts_between_the_updates_of_flows_that_need_it(assetflow: Any, tmp_path: Path) -> None:
+def test_time_acts_between_the_updates_of_flows_that_need_it(call: Call, tmp_path: Path) -> None:
     flows = FLOWS.replace('Asset("s3://b/a") & Asset("s3://b/b")', "(Asset('a') & Asset('b')).since('@daily')")
     events = [{"event": "a"}, {"event": "b", "at": "2026-01-02T00:00:00Z"}, {"explain": "orders-report"}]
-    result = assetflow(
+    result = call(
         "simulate",
         *("--flows", write(tmp_path / "timed_flows.py", flows)),
         *("--events", write(tmp_path / "events.json", events), "--json"),
     )
-    answer = json.loads(result.out)
+    answer = result.json
     assert (answer["runs"], answer["receipts"][0]["status"]) == ([], "expired")
     assert answer["answers"][0]["explained"][0]["waits"] == {"condition": None}
 
 
-def test_a_start_without_a_stop_is_refused_among_flows(assetflow: Any, tmp_path: Path) -> None:
-    result = assetflow(
+def test_a_start_without_a_stop_is_refused_among_flows(call: Call, tmp_path: Path) -> None:
+    result = call(
         "simulate",
         *("--flows", write(tmp_path / "started_flows.py", FLOWS)),
         *("--events", write(tmp_path / "events.json", [{"start": True}])),
     )
-    assert result.status == 2
+    assert result.code == 2
     assert "stopped and started in turn" in result.err

@@ -1,0 +1,73 @@
+"""The scripts that make pages and pictures: what they write is what the code says today."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from assetflow.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+
+
+def script(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts" / name))
+
+
+# It imports all that any command imports, Prefect too.
+@pytest.mark.long
+def test_the_page_has_every_command_with_what_its_help_shows() -> None:
+    page = script("commands")["commands_page"]()
+    assert [name for name in app if not name.startswith("-") and f"## assetflow {name}" not in page] == []
+    assert "* `--key STR`: The key of the partition that was updated." in page
+    assert "* `--json`: Print one JSON document." in page
+    assert "--no-json" not in page
+
+
+def test_the_page_has_every_operation_of_the_document() -> None:
+    rest = script("rest")
+    document = json.loads(rest["DOCUMENT"].read_text(encoding="utf-8"))
+    operations = {f"{method.upper()} {path}" for path, methods in document["paths"].items() for method in methods}
+    rows = re.findall(r"^\| `([A-Z]+ [^`]+)` \| [^|]+ \| [^|]*\|$", rest["rest_page"](document), re.M)
+    assert sorted(rows) == sorted(operations)
+
+
+# Lower it whenever the road gets shorter.
+MOST_FILES = 33
+
+
+def test_each_file_of_the_road_is_counted() -> None:
+    script = ROOT / "scripts" / "road"
+    told = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True).stdout
+    *rows, last = told.splitlines()
+    files = [row.split()[1] for row in rows]
+    assert files[0] == "authoring/tasks.py"
+    assert files[-1] == "authoring/triggering.py"
+    assert all(
+        len((ROOT / "assetflow" / row.split()[1]).read_text().splitlines()) == int(row.split()[0]) for row in rows
+    )
+    assert re.fullmatch(rf"{len(files)} files, [\d,]+ lines", last)
+    assert len(files) <= MOST_FILES, "an update passes more files than before: put what is one idea into one file"
+
+
+def test_the_pictures_are_as_the_simulator_answers(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, ROOT / "scripts" / "time_pictures", tmp_path], check=True, timeout=120)
+
+    drawn = {each.name: each.read_text(encoding="utf-8") for each in tmp_path.iterdir()}
+    stored = {each.name: each.read_text(encoding="utf-8") for each in (ROOT / "docs" / "images").glob("time-*.svg")}
+    assert drawn == stored
+
+
+def test_the_page_shows_all_pictures_with_their_words() -> None:
+    page = (ROOT / "docs" / "conditions.md").read_text(encoding="utf-8")
+
+    for picture in (ROOT / "docs" / "images").glob("time-*.svg"):
+        says = picture.read_text(encoding="utf-8").partition("<title>")[2].partition("</title>")[0]
+        assert f"![{says}](images/{picture.name})" in page
