@@ -40,16 +40,10 @@ def parts(found: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]
     return {part: value for part, value in found.items() if part in answer or part == "errors"}
 
 
-def test_every_example_is_run() -> None:
+def test_every_example_is_run_and_each_chapter_of_rules_has_one() -> None:
     assert len(EXAMPLE.findall(PAGE)) == PAGE.count("```json\n") == PAGE.count("```json {.answer}\n")
-
-
-# The simulator begins where an update is known: it has no examples for chapters 10 and 11.
-def test_each_chapter_of_rules_has_an_example() -> None:
+    # The simulator begins where an update is known: it has no examples for chapters 10 and 11.
     assert [chapter[0] for chapter in CHAPTERS[:9] if not EXAMPLE.search(chapter)] == []
-
-
-def test_each_rule_of_chapter_8_has_an_example() -> None:
     rules = re.split(r"^(?=\*\*8\.\d+\*\*)", CHAPTERS[7], flags=re.M)[1:]
     assert [rule.split("*")[2] for rule in rules if not EXAMPLE.search(rule)] == []
 

@@ -17,11 +17,8 @@ def named(page: Path) -> set[str]:
     return set(re.findall(r"(?:^ *|`)make ([a-z-]+)", page.read_text(), re.M))
 
 
-def test_pages_name_targets() -> None:
+def test_pages_name_targets_that_are_there() -> None:
     assert {"check", "test-services", "faults"} <= named(PAGES[0])
-
-
-def test_the_targets_of_make_are_there() -> None:
     assert {(page.name, target) for page in PAGES for target in named(page) - TARGETS} == set()
 
 

@@ -69,11 +69,8 @@ def test_late_data(h: Harness, piece: Piece) -> None:
     assert [run.partition_key for run in h.settle().runs(page.clicks_by_day)] == ["2026-11-20"] * 2
 
 
-def test_a_bugfix(piece: Piece) -> None:
+def test_a_bugfix_and_an_alert(piece: Piece) -> None:
     assert "out of date" in piece("docs/cookbook.md", 4).days.schedule.describe()
-
-
-def test_an_alert(piece: Piece) -> None:
     assert piece("docs/cookbook.md", 5).alert_on_waiting(uuid4()).trigger.expect == {"assetflow.deadline.missed"}
 
 

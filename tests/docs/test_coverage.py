@@ -15,16 +15,10 @@ RULES = set(chain.from_iterable(SCRIPT["contract_chapters"]().values()))
 TESTS = list(SCRIPT["tests_with_rules"]())
 
 
-def test_every_rule_has_a_test() -> None:
+def test_every_rule_has_a_test_and_markers_and_scenarios_name_rules() -> None:
     assert len(RULES) > 100
     assert RULES - {rule for _, rules in TESTS for rule in rules} == set()
-
-
-def test_every_marker_names_a_rule() -> None:
     assert [(test, rule) for test, rules in TESTS for rule in rules if rule not in RULES] == []
-
-
-def test_every_scenario_names_rules_that_are_there() -> None:
     assert [(file, rule) for file, rule in SCRIPT["scenarios_with_rules"]() if rule not in RULES] == []
 
 

@@ -99,6 +99,29 @@ def test_the_three_ways_of_testing(h: Harness, piece: Piece) -> None:
     piece("docs/tests.md", 3, **given).test_what_is_loaded()
 
 
+FLOWS: list[tuple[Callable[[Piece], Any], str, Callable[[Any, Harness], object]]] = [
+    (lambda piece: piece("docs/migration.md", 0), "report", lambda page, h: (h.run(page.load), h.emit(page.customers))),
+    (
+        lambda piece: piece("docs/migration.md", 5),
+        "report",
+        lambda _, h: [h.emit(f"s3://shop/{each}") for each in BOTH],
+    ),
+    (lambda piece: piece("docs/prefect-project.md"), "report", lambda page, _: page.load()),
+    (lambda piece: piece("docs/dagster.md"), "fact", lambda page, h: h.emit(page.raw)),
+    (lambda piece: piece("docs/freshness.md"), "core", lambda page, h: h.emit(page.raw)),
+]
+BOTH = ("orders", "customers")
+
+
+@pytest.mark.prefect
+@pytest.mark.parametrize(("made", "flow", "happens"), FLOWS)
+def test_a_flow_of_a_page_runs_once(h: Harness, piece: Piece, made: Any, flow: str, happens: Any) -> None:
+    page = made(piece)
+    h.deploy(getattr(page, flow))
+    happens(page, h)
+    assert states(h, getattr(page, flow)) == ["Completed"]
+
+
 # docs/concepts.md
 
 
@@ -148,15 +171,6 @@ def measured(event: AssetEvent) -> AssetEvent:
 
 
 @pytest.mark.prefect
-def test_a_producer_and_a_consumer(h: Harness, piece: Piece) -> None:
-    page = piece("docs/migration.md", 0)
-    h.deploy(page.report)
-    h.run(page.load)
-    h.emit(page.customers)
-    assert states(h, page.report) == ["Completed"]
-
-
-@pytest.mark.prefect
 def test_what_a_task_says(h: Harness, piece: Piece) -> None:
     page = piece("docs/migration.md", 1)
     heard = flow(name="heard", schedule=page.orders)(lambda: None)
@@ -182,15 +196,6 @@ def test_events_of_the_past(h: Harness, piece: Piece) -> None:
     for rows in (5, 3):
         h.emit(page.orders, extra={"rows": rows})
     assert within_a_flow(page.compare) == -2
-
-
-@pytest.mark.prefect
-def test_an_automation_as_a_schedule(h: Harness, piece: Piece) -> None:
-    page = piece("docs/migration.md", 5)
-    h.deploy(page.report)
-    for uri in ("s3://shop/orders", "s3://shop/customers"):
-        h.emit(uri)
-    assert states(h, page.report) == ["Completed"]
 
 
 @pytest.mark.prefect
@@ -229,14 +234,6 @@ def test_each_line_of_the_tables_of_schedules(piece: Piece) -> None:
 
 
 # docs/prefect-project.md
-
-
-@pytest.mark.prefect
-def test_an_existing_project(h: Harness, piece: Piece) -> None:
-    page = piece("docs/prefect-project.md")
-    h.deploy(page.report)
-    page.load()
-    assert states(h, page.report) == ["Completed"]
 
 
 # docs/partitions.md, docs/timetables.md, docs/types.md, docs/remote.md
@@ -304,23 +301,7 @@ def test_the_harness_for_watchers(h: Harness, piece: Piece) -> None:
 # docs/dagster.md
 
 
-@pytest.mark.prefect
-def test_an_eager_asset_for_people_who_know_dagster(h: Harness, piece: Piece) -> None:
-    page = piece("docs/dagster.md")
-    h.deploy(page.fact)
-    h.emit(page.raw)
-    assert states(h, page.fact) == ["Completed"]
-
-
 # docs/freshness.md, docs/status.md, docs/policies.md, docs/alerts.md
-
-
-@pytest.mark.prefect
-def test_a_flow_that_keeps_its_outputs_up_to_date(h: Harness, piece: Piece) -> None:
-    page = piece("docs/freshness.md")
-    h.deploy(page.core)
-    h.emit(page.raw)
-    assert states(h, page.core) == ["Completed"]
 
 
 @pytest.mark.prefect
@@ -346,12 +327,9 @@ def test_a_task_that_reads_exactly_one_version(h: Harness, piece: Piece) -> None
     assert [event.extra for event in run.events] == [{"raw": "8a1f"}]
 
 
-def test_a_flow_that_looks_at_a_source(piece: Piece) -> None:
+def test_flows_that_look_at_a_source_and_that_keep_days_up_to_date(piece: Piece) -> None:
     page = piece("docs/freshness.md", 3)
     assert page.drop_version.schedule.describe() == "every 5 minutes, of missed times only the latest"
-
-
-def test_a_flow_that_keeps_days_up_to_date(piece: Piece) -> None:
     assert "out of date" in piece("docs/freshness.md", 4).day.schedule.describe()
 
 

@@ -141,6 +141,5 @@ def titles(page: Path) -> set[str]:
 
 
 def test_a_newcomer_is_led_on() -> None:
-    first_page = README.partition("\n## This repository")[0]
-    assert "](docs/start.md)" in first_page
+    assert "](docs/start.md)" in README.partition("\n## This repository")[0]
     assert "](concepts.md)" in (ROOT / "docs" / "start.md").read_text()

@@ -81,11 +81,8 @@ def first_column(title: str) -> set[str]:
     return {row.split("|")[1].strip() for row in rows.splitlines()}
 
 
-def test_the_verdicts_are_those_of_a_plan() -> None:
+def test_verdicts_and_states_are_those_of_plans_and_statuses() -> None:
     assert first_column("verdict") == set(get_args(VerdictName))
-
-
-def test_the_states_are_those_of_a_status() -> None:
     assert first_column("state") == {*get_args(ItemState), "fresh, outdated"}
 
 

@@ -59,7 +59,6 @@ def test_each_file_of_the_road_is_counted() -> None:
 
 def test_the_pictures_are_as_the_simulator_answers(tmp_path: Path) -> None:
     subprocess.run([sys.executable, ROOT / "scripts" / "time_pictures", tmp_path], check=True, timeout=120)
-
     drawn = {each.name: each.read_text(encoding="utf-8") for each in tmp_path.iterdir()}
     stored = {each.name: each.read_text(encoding="utf-8") for each in (ROOT / "docs" / "images").glob("time-*.svg")}
     assert drawn == stored
@@ -67,7 +66,6 @@ def test_the_pictures_are_as_the_simulator_answers(tmp_path: Path) -> None:
 
 def test_the_page_shows_all_pictures_with_their_words() -> None:
     page = (ROOT / "docs" / "conditions.md").read_text(encoding="utf-8")
-
     for picture in (ROOT / "docs" / "images").glob("time-*.svg"):
         says = picture.read_text(encoding="utf-8").partition("<title>")[2].partition("</title>")[0]
         assert f"![{says}](images/{picture.name})" in page

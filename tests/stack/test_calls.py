@@ -47,23 +47,15 @@ def test_what_is_refused_is_not_asked_again(respx_mock: respx.MockRouter) -> Non
 
 
 @respx.mock(base_url=API)
-def test_a_pool_that_is_there_is_kept(respx_mock: respx.MockRouter) -> None:
-    respx_mock.post("/work_pools/filter").respond(json=[{"name": "mine"}])
-    with PrefectCalls(API) as calls:
-        calls.make_pool("mine")
-
-
-@respx.mock(base_url=API)
 def test_a_pool_that_is_not_there_is_created_with_a_limit(respx_mock: respx.MockRouter) -> None:
-    respx_mock.post("/work_pools/filter").respond(json=[])
+    there = respx_mock.post("/work_pools/filter")
+    there.side_effect = [httpx.Response(200, json=found) for found in ([], [{"name": "mine"}])]
     created = respx_mock.post("/work_pools/").respond(201, json={"name": "mine"})
     with PrefectCalls(API) as calls:
         calls.make_pool("mine")
-    assert json.loads(created.calls.last.request.content) == {
-        "name": "mine",
-        "type": "assetflow",
-        "concurrency_limit": 40,
-    }
+        calls.make_pool("mine")
+    (made,) = [json.loads(each.request.content) for each in created.calls]
+    assert made == {"name": "mine", "type": "assetflow", "concurrency_limit": 40}
 
 
 @respx.mock(base_url=API)

@@ -113,7 +113,6 @@ def test_prefect_deploy_all(site: Site) -> None:
     assert site.names() == DEPLOYMENTS
     check_declarations(site)
     check_consumers(site)
-
     orders = (Path(site.env["ASSETFLOW_HOME"]) / "lake" / "orders").as_uri()
     site.call("assetflow", "emit", orders)
     site.evaluate()

@@ -78,12 +78,8 @@ def test_the_exit_status_is_0_unless_it_is_asked_for(call: Call) -> None:
 
 
 @pytest.mark.usefixtures("project")
-def test_what_leaves_the_house_as_json(call: Call) -> None:
+def test_json_and_markdown_say_the_same(call: Call) -> None:
     agrees("diff", call("diff", "--json").json)
-
-
-@pytest.mark.usefixtures("project")
-def test_markdown_escapes_what_it_shows(call: Call) -> None:
     text = call("diff", "--markdown").out
     assert (
         "- **report/shop** changed\n"

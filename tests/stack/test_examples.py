@@ -27,12 +27,14 @@ CONTAINERS = COMPOSE["services"]
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
-def test_a_unit_starts_what_the_page_starts(unit: Path) -> None:
+def test_a_unit_starts_what_the_page_starts_and_is_enabled(unit: Path) -> None:
     parsed = configparser.ConfigParser(strict=False, interpolation=None)
     parsed.read_string(unit.read_text())
     command = parsed["Service"]["ExecStart"].removeprefix("/opt/pipelines/.venv/bin/")
     assert command in commands("one-machine")
     assert parsed["Service"]["Restart"] == "always"
+    (enabled,) = re.findall(r"^systemctl enable --now (.+)$", (DEPLOYMENTS / "one-machine/README.md").read_text(), re.M)
+    assert unit.stem in enabled.split()
 
 
 def test_every_example_watches() -> None:
@@ -42,12 +44,6 @@ def test_every_example_watches() -> None:
     assert watching in [" ".join(service.get("command", [])) for service in CONTAINERS.values()]
 
 
-@pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.stem)
-def test_a_unit_is_enabled(unit: Path) -> None:
-    (enabled,) = re.findall(r"^systemctl enable --now (.+)$", (DEPLOYMENTS / "one-machine/README.md").read_text(), re.M)
-    assert unit.stem in enabled.split()
-
-
 @pytest.mark.parametrize("place", ENV_FILES)
 def test_every_setting_is_one(place: str) -> None:
     ours = {f"ASSETFLOW_{name.upper()}" for name in Settings.model_fields}
@@ -55,15 +51,12 @@ def test_every_setting_is_one(place: str) -> None:
     assert {name for name in given if not hasattr(prefect.settings, name)} == set()
 
 
-def test_the_containers_run_what_the_page_runs() -> None:
+def test_the_containers_run_what_the_page_runs_and_what_they_name_is_there() -> None:
     typed = {*commands("replicas"), *commands("one-machine")}
     ours = [service["command"] for service in CONTAINERS.values() if "env_file" in service]
     assert len(ours) == 5
     for command in ours:
         assert " ".join(command).replace(" --host 0.0.0.0", "") in typed
-
-
-def test_what_the_containers_name_is_there() -> None:
     for service in CONTAINERS.values():
         assert (REPLICAS / service.get("env_file", "assetflow.env")).is_file()
         for needed, how in service.get("depends_on", {}).items():

@@ -92,16 +92,13 @@ def test_the_page_is_true(newcomer: Newcomer, dev: Path) -> None:
     newcomer.shell(f"{source}\n{run}\n{explain}")
     until(lambda: run_states(newcomer) == ["Completed"], seconds=SECONDS)
     assert anonymous(newcomer.shell(f"{source}\n{explain}")) == anonymous(SAMPLE)
-
     newcomer.shell(f"{source}\n{BLOCKS['emit']}")
     until(lambda: len(run_states(newcomer)) == 2)
     until(lambda: "held up" not in newcomer.shell(f"{source}\nassetflow status || true"))
-
     # The page has pip install pytest, which the lock file brings here.
     install, test = BLOCKS["test"].strip().splitlines()
     assert install == "pip install pytest"
     assert "1 passed" in newcomer.shell(test)
-
     assert f"prefect deployment run {run.split()[-1]}" in dev.read_text()
     assert not set(dev.read_text()) & set("╭╰│\x1b")
     assert not (newcomer.folder.parent / ".assetflow").exists()

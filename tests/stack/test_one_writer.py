@@ -118,15 +118,9 @@ async def test_requests_that_write_follow_each_other() -> None:
     assert [answer.status_code for answer in await asyncio.gather(*writing)] == [200, 200]
 
 
-async def test_a_request_that_waits_for_another_one_ends() -> None:
+async def test_answers_in_parts_are_passed_on_and_nested_requests_end() -> None:
     assert (await Prefect().client.post("/api/nested")).text == "done"
-
-
-async def test_answers_in_parts_are_passed_on_as_they_are() -> None:
     assert (await Prefect().client.post("/api/streamed")).text == "ab"
-
-
-async def test_another_error_is_not_repeated() -> None:
     with pytest.raises(ValueError, match="broken"):
         await Prefect().client.post("/api/broken")
 

@@ -77,7 +77,7 @@ def test_a_file_that_hides_a_package_is_refused(folder: Path) -> None:
         read_project(folder)
 
 
-def test_each_pool_is_named_once_and_a_deployment_without_one_gets_the_default(
+def test_each_pool_is_named_once_and_without_one_it_is_the_default(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POOL_OF_MINE", "laptop")
@@ -180,19 +180,13 @@ An exception occurred.
 """
 
 
-def test_boxes_and_colours_are_left_out() -> None:
+def test_of_a_log_the_last_words_are_told() -> None:
     assert [line.strip() for line in last_words(RICH)] == ["Deploying shop", "A work pool is required."]
-
-
-def test_of_a_traceback_the_error_is_told() -> None:
     assert last_words(TRACEBACKS) == [
         "Starting",
         "ZeroDivisionError: division by zero",
         "prefect.exceptions.ScriptError: Script at 'b.py' encountered an exception",
     ]
-
-
-def test_a_long_log_is_cut_at_its_beginning() -> None:
     assert last_words("\n".join(map(str, range(100))), most=3) == ["97", "98", "99"]
     assert last_words("") == []
 
@@ -200,9 +194,7 @@ def test_a_long_log_is_cut_at_its_beginning() -> None:
 def test_dev_names_what_the_project_no_longer_deploys(tmp_path: Path) -> None:
     environment = StackEnvironment(tmp_path, tmp_path / "home", 4200, 4300)
     deployed, consumers = ["report/shop", "land/shop"], {"report/shop", "old/shop"}
-
     said = _instructions(environment, deployed, consumers).plain
-
     assert "prefect deployment run land/shop" in said
     assert "The project no longer deploys old/shop: assetflow consumers prune" in said
     assert "no longer" not in _instructions(environment, deployed, {"report/shop"}).plain

@@ -128,7 +128,6 @@ def test_evaluator_and_server_are_killed_in_the_middle_of_runs(dev: StackEnviron
         kill(dev, EVALUATOR)
         kill(dev, SERVER)
         calls.wait_for_run(calls.start("producer/shop"), SECONDS)
-
         story = until(lambda: settled(dev, calls))
     assert {decision.id for decision, _ in story.decisions} == {decision.id for decision in story.expected}
     assert {decision.id: len(runs_of(story.runs, decision.id)) for decision in story.expected} == {

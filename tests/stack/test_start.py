@@ -96,12 +96,7 @@ def test_a_project_is_found_from_a_folder_in_it(project: Path) -> None:
     assert find_project(project / "flows" / "deep") == project
 
 
-def test_a_free_port_is_chosen() -> None:
-    with socket.create_server(("127.0.0.1", choose_port(None))):
-        pass
-
-
-def test_the_ports_of_the_last_start_are_used_again_if_they_are_free(tmp_path: Path) -> None:
+def test_a_port_that_is_free_or_was_the_last_one_is_chosen(tmp_path: Path) -> None:
     assert last_ports(tmp_path) == (None, None)
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken, free = other.getsockname()[1], choose_port(None)
@@ -112,6 +107,8 @@ def test_the_ports_of_the_last_start_are_used_again_if_they_are_free(tmp_path: P
     (tmp_path / "stack.json").write_text(json.dumps({"port": "x", "pages_port": 1}))
     assert last_ports(tmp_path) == (None, None)
     assert 0 < choose_port(None, last=99_999) < 65_536
+    with socket.create_server(("127.0.0.1", choose_port(None))):
+        pass
 
 
 def test_prefect_that_does_not_answer_a_redeploy_ends_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

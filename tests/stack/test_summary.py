@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
@@ -67,37 +67,38 @@ def test_all_is_well(story: Story) -> None:
     assert told(story, "both/one")["expected"] == 1
 
 
-@pytest.mark.parametrize("consumer", ["single/one", "both/one"])
-def test_a_decision_is_missing(story: Story, consumer: str) -> None:
+def without(story: Story, consumer: str) -> Story:
     first = next(each for each in story.decisions if each[0].consumer_name == consumer)
-    found = replace(story, decisions=[each for each in story.decisions if each is not first])
-    assert found.as_json()["ok"] is False
-    assert told(found, consumer)["ok"] is False
+    return replace(story, decisions=[each for each in story.decisions if each is not first])
 
 
-def test_a_decision_too_many(story: Story) -> None:
+def with_runs(story: Story, *states: str) -> Story:
+    """Let the first decision have runs in these states."""
+    first = story.decisions[0][0].id
+    others = [run for run in story.runs if run.decision != first]
+    return replace(story, runs=others + [run_of(first, state) for state in states])
+
+
+def one_more(story: Story) -> Story:
     record, events = story.decisions[0]
-    found = replace(story, decisions=[*story.decisions, (replace(record, id=uuid4()), events)])
-    assert told(found, record.consumer_name)["ok"] is False
+    return replace(story, decisions=[*story.decisions, (replace(record, id=uuid4()), events)])
 
 
-def test_decisions_in_another_order(story: Story) -> None:
-    found = replace(story, decisions=story.decisions[::-1])
-    assert told(found, "single/one")["ok"] is False
+WRONG: dict[str, Callable[[Story], Story]] = {
+    "a decision of one asset is missing": lambda story: without(story, "single/one"),
+    "a decision of two is missing": lambda story: without(story, "both/one"),
+    "a decision too many": one_more,
+    "another order": lambda story: replace(story, decisions=story.decisions[::-1]),
+    "no run": with_runs,
+    "two runs": lambda story: with_runs(story, "COMPLETED", "COMPLETED"),
+    "a run that failed": lambda story: with_runs(story, "FAILED"),
+}
 
 
-@pytest.mark.parametrize("runs", [0, 2])
-def test_a_decision_without_a_run_or_with_two(story: Story, runs: int) -> None:
-    decision = story.decisions[0][0]
-    others = [run for run in story.runs if run.decision != decision.id]
-    found = replace(story, runs=others + [run_of(decision.id) for _ in range(runs)])
-    assert told(found, decision.consumer_name)["ok"] is False
-
-
-def test_a_run_that_failed(story: Story) -> None:
-    decision = story.decisions[0][0]
-    runs = [run_of(run.decision, "FAILED") if run.decision == decision.id else run for run in story.runs]
-    assert told(replace(story, runs=runs), decision.consumer_name)["ok"] is False
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_wrong_is_told(story: Story, name: str) -> None:
+    found: Any = WRONG[name](story).as_json()
+    assert (found["ok"], [each["ok"] for each in found["consumers"]].count(False)) == (False, 1)
 
 
 @respx.mock(base_url="http://127.0.0.1:9/api")
@@ -166,7 +167,6 @@ def test_a_diamond_with_a_failure_and_a_bugfix(walk: Walk) -> None:
     bugfix = walk.deploy("left", kept([RAW], [LEFT], code="2"))
     deployed += deployed_now(walk.ledger.reader, deployed)
     drive(walk, bugfix, code="2")
-
     assert len(deployed) == 4
     assert [each.id for each in walk.folded(deployed)] == walk.decided()
     assert len(walk.decided()) >= 10
@@ -179,7 +179,6 @@ def test_what_is_left_out_is_missed(walk: Walk) -> None:
     walk.update(RAW)
     walk.make("core", first, CORE, pins={RAW.uri: 1})
     walk.ends(first)
-
     assert len(walk.folded(deployed)) == len(walk.decided()) == 2
     walk.runs.clear()
     assert len(walk.folded(deployed)) == 1
