@@ -80,9 +80,7 @@ def test_a_header_that_does_not_end_ends_the_connection(strangers: Strangers, mo
     assert is_closed(second)
 
 
-def test_new_connections_replace_those_that_wait(
-    url: str, strangers: Strangers, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_new_connections_replace_waiting_ones(url: str, strangers: Strangers, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "assetflow.server"):
         waiting = [strangers.connect() for _ in range(FILES)]
         with httpx.Client(base_url=url, timeout=20) as client:
@@ -105,9 +103,7 @@ class Transport(asyncio.Transport):
         return hasattr(self, "_aborted")
 
 
-def test_a_connection_that_was_replaced_takes_no_place_from_then_on(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_connection_that_was_replaced_takes_no_place(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connections, "most_files", lambda: FILES)
 
     async def connect_all() -> int:

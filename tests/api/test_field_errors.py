@@ -47,12 +47,9 @@ def test_a_wrong_field_is_told_with_what_it_has_to_be(api: Api, path: str, body:
     assert "Input should be" not in answer.text
 
 
-def test_what_is_not_json_is_told_as_such(api: Api) -> None:
+def test_what_is_not_json_and_a_wrong_query_are_told_as_such(api: Api) -> None:
     answer = api.post("/api/v1/events", content=b"{", headers=JSON).json()
     assert answer["detail"].startswith("body is not JSON: ")
     assert (answer["where"], answer["fix"]) == ("body", "Send one JSON document in UTF-8")
-
-
-def test_a_wrong_query_is_told_too(api: Api) -> None:
     answer = api.get("/api/v2/assets?limit=many").json()
     assert (answer["detail"], answer["where"]) == ("query.limit is not a whole number", "query.limit")

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from http.client import HTTPResponse
-from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -25,6 +24,7 @@ from assetflow.ledger import Ledger
 from assetflow.watchers import WebhookTrigger
 from assetflow.watching.watching import plans_of
 from tests.api.conftest import Api, MakeApi
+from tests.api.fake_prefect import FakePrefect
 from tests.environment.waiting import until
 from tests.watching.outside import updates, watch
 
@@ -95,7 +95,10 @@ WRONG: list[tuple[str, str, Callable[[bytes], dict[str, str]], str]] = [
     ("other body", STANDARD, lambda b: standard(b + b" "), "not signed"),
     ("old", STANDARD, lambda b: standard(b, moment=seconds_ahead(-400)), "more than five minutes"),
     ("ahead", STANDARD, lambda b: standard(b, moment=seconds_ahead(400)), "more than five minutes"),
-    ("no time", STANDARD, lambda b: {**standard(b), "webhook-timestamp": "x"}, "more than five minutes"),
+    *[
+        ("no time", STANDARD, lambda b, no=no: {**standard(b), "webhook-timestamp": no}, "more than five minutes")
+        for no in ("x", "1" + "0" * 400, "9" * 5_000, "1" * 13, "-1", "1e9")
+    ],
     ("github without", GITHUB, lambda _: {}, "x-github-delivery is missing"),
     ("github other secret", GITHUB, lambda b: github(b, secret=b"hunter3"), "not signed"),
     ("github as standard", GITHUB, standard, "x-github-delivery is missing"),
@@ -148,19 +151,11 @@ def test_a_ledger_that_does_not_decide_takes_no_message(hooked: Ledger, make_api
 
 
 def test_a_block_of_prefect_holds_the_secret(ledger: Ledger, make_api: MakeApi) -> None:
-    class Prefect:
-        async def __aenter__(self) -> Prefect:
-            return self
-
-        async def __aexit__(self, *_: object) -> None: ...
-
-        async def get(self, path: str, params: object) -> Any:  # noqa: ARG002
-            assert path == "/block_types/slug/secret/block_documents/name/shop"
-            return {"data": {"value": SECRET}}
-
+    place = "/block_types/slug/secret/block_documents/name/shop"
+    prefect = FakePrefect(lambda path, _: {place: {"data": {"value": SECRET}}}[path])
     watch(ledger, WebhookTrigger(block("secret/shop")), "shop", f"s3://{uuid4()}")
     content = body(day="2026-01-01")
-    api = make_api(prefect=Prefect)
+    api = make_api(prefect=prefect.connect)
     assert post(api, STANDARD, content, standard(content)).json()["status"] == "recorded"
 
 
@@ -181,14 +176,6 @@ def status_of(stranger: socket.socket) -> int:
     answer = HTTPResponse(stranger)
     answer.begin()
     return answer.status
-
-
-@pytest.mark.parametrize("moment", ["1" + "0" * 400, "9" * 5_000, "1" * 13, "-1", "1e9"])
-def test_rule_10_8_a_time_that_is_no_number_of_seconds_is_not_let_in(hooked: Ledger, api: Api, moment: str) -> None:
-    content = body(day="2026-01-01")
-    answer = post(api, STANDARD, content, {**standard(content), "webhook-timestamp": moment})
-    assert answer.status_code == 401
-    assert not updates(hooked)
 
 
 @pytest.mark.usefixtures("hooked")

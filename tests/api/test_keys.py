@@ -115,9 +115,7 @@ def test_what_changes_something_has_the_right_that_is_meant(site: FastAPI) -> No
 
 
 @pytest.mark.parametrize("key", BY_RIGHT.values(), ids=BY_RIGHT)
-def test_each_route_lets_in_one_kind_of_key_and_the_one_for_everything(
-    site: FastAPI, client: httpx.Client, key: str
-) -> None:
+def test_each_route_lets_in_one_key_and_the_one_for_everything(site: FastAPI, client: httpx.Client, key: str) -> None:
     for method, path in routes(site):
         if path == "/live":
             # It answers for as long as the page is open.
@@ -185,7 +183,7 @@ class Time:
         self.now += seconds
 
 
-async def test_pauses_grow_for_each_address_alone() -> None:
+async def test_pauses_grow_for_each_address_or_network_alone() -> None:
     time = Time()
     wrong = WrongKeys(time, time.sleep)
     assert [await wrong.pause("10.0.0.7") for _ in range(FREE + 5)] == [0] * (FREE + 5)
@@ -196,9 +194,6 @@ async def test_pauses_grow_for_each_address_alone() -> None:
     time.now += 3600
     await wrong.pause("10.0.0.7")
     assert len(time.slept) == 5
-
-
-async def test_addresses_of_one_ipv6_network_are_one() -> None:
     time = Time()
     wrong = WrongKeys(time, time.sleep)
     for number in range(FREE + 1):
@@ -223,9 +218,7 @@ async def test_many_at_once_are_refused_at_once() -> None:
     await asyncio.wait(waiting)
 
 
-async def test_neither_memory_nor_log_grows_without_bound(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_memory_and_log_have_a_bound(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     monkeypatch.setattr(connections, "ADDRESSES", 100)
     time = Time()
     wrong = WrongKeys(time, time.sleep)

@@ -93,9 +93,7 @@ def test_assets_with_a_policy_have_their_state_and_the_age_of_their_data(make_ap
     update(ledger, ORDERS, 1)
     now = NOON + timedelta(hours=1)
     ledger.writer.clock.run(now, now)
-
     found = make_api(now=lambda: now).get("/metrics").text
-
     assert f'assetflow_asset_freshness{{asset="{ORDERS.uri}",state="fail"}} 1.0' in found
     assert f'assetflow_asset_maximum_lag_seconds{{asset="{ORDERS.uri}"}} 1800.0' in found
     assert f'assetflow_asset_lag_seconds{{asset="{ORDERS.uri}"}} ' in found
@@ -108,9 +106,7 @@ def test_watchers_are_counted_and_those_that_fail_stand_out(api: Api, ledger: Le
     ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS))
     ledger.writer.watchers.set_state(["landing"], "failing", "no such folder", NOON)
     ledger.writer.watchers.set_lag({"other": 7})
-
     numbers = read(api)
-
     assert numbers["assetflow_watchers_up", ""] == 1
     assert [numbers["assetflow_watcher_failing", name] for name in ("landing", "other")] == [1, 0]
     assert numbers["assetflow_watcher_waiting", "other"] == 7

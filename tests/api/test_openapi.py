@@ -17,7 +17,6 @@ pytestmark = pytest.mark.timeout(300)
 def test_every_operation_is_documented_with_its_problems(api: Api) -> None:
     document = api.get("/api/openapi.json").json()
     operations = [each for path in document["paths"].values() for each in path.values()]
-
     assert len(operations) > 45
     for operation in operations:
         assert operation["summary"]

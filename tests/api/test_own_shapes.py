@@ -212,14 +212,11 @@ def answer_models(document: Any) -> dict[str, Any]:
 REFERENCE = r"#/components/schemas/(\w+)"
 
 
-def test_no_field_of_an_answer_is_optional(api: Api) -> None:
+def test_no_field_of_an_answer_is_optional_and_operation_ids_are_verbs_with_nouns(api: Api) -> None:
     own = answer_models(api.get("/api/openapi.json").json())
     assert len(own) > 60
     missing = {name: set(each["properties"]) - set(each.get("required", ())) for name, each in own.items()}
     assert not {name: fields for name, fields in missing.items() if fields}
-
-
-def test_operation_ids_are_verbs_with_nouns(api: Api) -> None:
     document = api.get("/api/openapi.json").json()
     names = [told["operationId"] for methods in document["paths"].values() for told in methods.values()]
     assert len(names) == len(set(names))

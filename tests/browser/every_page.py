@@ -20,7 +20,7 @@ from tests.browser.site import START, update
 from tests.cli.shop import CUSTOMERS, HOURLY, ORDERS, ROLLED_UP, deploy
 from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_kept import Place, kept
-from tests.web.kept_diff import keep_diff
+from tests.web.test_diff import keep_diff
 
 DAYS = 40
 CLICKS, SESSIONS, FUNNEL = (

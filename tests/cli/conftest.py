@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +18,19 @@ from assetflow.ledger import Ledger
 from tests.environment.prefect_settings import prefect_at
 
 API_URL = "http://127.0.0.1:9/api"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def screen_of(columns: int, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Return a terminal that what is printed goes to."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr(sys, "stdout", screen := Terminal())
+    return screen
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.recordings import learned_from_prefect_event
-from tests.cli.conftest import Call
-from tests.cli.screen import screen_of
+from tests.cli.conftest import Call, screen_of
 from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update
 from tests.ledger.read.test_ended_runs import ended
 from tests.prefect_io.test_own_events import MADE, native
@@ -52,9 +51,7 @@ def test_every_asset_that_an_eager_flow_needs_is_listed(call: Call) -> None:
     assert call("assets", "status", B.uri).out.splitlines()[:2] == [f"{B.uri}  ▲ stale", "made by make-b/x"]
 
 
-def test_a_terminal_of_80_columns_has_names_and_unbroken_columns(
-    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_of_80_columns_breaks_no_column(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     long = "file:///home/somebody/projects/air/data/carriers.json"
     carriers = Asset(long, name="carriers", freshness=FreshnessPolicy(timedelta(minutes=10)))
     deploy_maker(ledger, Eager(), [carriers], [A], "by-carrier/air")
@@ -105,7 +102,6 @@ def test_calls_that_cannot_be_answered_say_why(call: Call) -> None:
 @pytest.mark.usefixtures("made")
 def test_the_plan_says_what_runs_and_what_waits(call: Call) -> None:
     first, second = call("plan", "--json").json
-
     assert [each["targets"][0]["verdict"] for each in (first, second)] == ["in_progress", "waits"]
     assert second["targets"][0]["words"] == f"It waits for make-b/x: {C.uri} was never made"
     assert "when make-b/x ended" in call("plan", "make-c").out
@@ -116,12 +112,10 @@ def test_the_plan_of_a_later_time(ledger: Ledger, call: Call) -> None:
     deploy_maker(ledger, Eager(retries=1), [B], [A], "make-b/x")
     ((_, (decision,)),) = ledger.writer.events.record([update(A)], now)
     ledger.writer.decisions.ended("Failed", now, decision_id=decision.id, outcome="failed")
-
     verdicts = [
         call("plan", "--at", f"{now + timedelta(minutes=minutes):%FT%T}", "--json").json[0]["targets"][0]["verdict"]
         for minutes in (4, 6)
     ]
-
     assert verdicts == ["retry", "run"]
 
 
@@ -138,7 +132,6 @@ def test_the_plan_of_one_key(ledger: Ledger, call: Call) -> None:
     deploy_maker(ledger, Eager(), [C], [A], "make-c/x")
     for key in ("k1", "k2"):
         ledger.writer.events.record([update(A, partition_key=key)], NOW)
-
     (found,) = call("plan", "--key", "k2", "--json").json
     (target,) = found["targets"]
     assert (target["target_key"], target["verdict"], found["total_targets"]) == ("k2", "in_progress", 1)
@@ -151,16 +144,13 @@ def test_the_plan_of_one_key(ledger: Ledger, call: Call) -> None:
 @pytest.mark.usefixtures("made")
 def test_an_asset_is_explained_by_the_versions_that_were_read(call: Call) -> None:
     answer = call("explain", "--asset", B.uri)
-
     assert "first" in answer.out.splitlines()[-1]
     assert answer.out.splitlines()[-1].endswith("changed")
     (read,) = call("explain", "--asset", B.uri, "--json").json["reads"]
     assert (read["read"], read["now"], read["same"]) == ("first", "second", False)
 
 
-def test_an_asset_that_nothing_compares_is_explained_by_the_inputs_of_its_newest_update(
-    ledger: Ledger, call: Call
-) -> None:
+def test_an_asset_that_nothing_compares_is_explained_by_its_newest_inputs(ledger: Ledger, call: Call) -> None:
     deploy(ledger, A, "make-b/x")
     for asset, fields in ((A, {"data_version": "first"}), (B, {"inputs": {A.uri: 1}}), (A, {"data_version": "second"})):
         ledger.writer.events.record([update(asset, **fields)], NOW)
@@ -174,7 +164,6 @@ def test_8_12_an_asset_is_explained_by_the_source_that_its_data_time_follows_fro
     deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
     for asset, fields in ((A, {}), (B, {"inputs": {A.uri: 1}}), (A, {})):
         ledger.writer.events.record([update(asset, **fields)], NOW)
-
     lines = call("explain", "--asset", B.uri).out.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("data path"))
     assert [line.split()[0] for line in lines[start + 1 :]] == [B.uri, A.uri]
@@ -185,9 +174,7 @@ def test_8_12_an_asset_is_explained_by_the_source_that_its_data_time_follows_fro
 
 
 @pytest.mark.usefixtures("made")
-def test_a_maker_that_failed_is_named_where_its_asset_or_a_key_that_waits_for_it_is_explained(
-    ledger: Ledger, call: Call
-) -> None:
+def test_a_maker_that_failed_is_named_where_what_waits_for_it_is_explained(ledger: Ledger, call: Call) -> None:
     by_key = PartitionedAssetTimetable(assets=B, default_partition_mapper=IdentityMapper())
     deploy(ledger, by_key, "report/x")
     maker = ledger.reader.consumers.named("make-b/x")

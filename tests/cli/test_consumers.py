@@ -1,5 +1,3 @@
-"""`assetflow consumers`."""
-
 from __future__ import annotations
 
 import asyncio
@@ -19,8 +17,7 @@ from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.rest import prefect_api
-from tests.cli.conftest import Call
-from tests.cli.screen import screen_of
+from tests.cli.conftest import Call, screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.environment.prefect_server import PrefectServer
 
@@ -137,14 +134,12 @@ def test_8_1_a_wait_for_what_is_refused_says_why(ledger: Ledger, prefect_here: P
     name = uuid4().hex[:8]
     numbers = [deployed(each, name) for each in (first, second)]
     asyncio.run(bring_in_step(ledger))
-
     assert call("consumers", "wait", f"first/{name}").code == 0
     refused = call("consumers", "wait", f"second/{name}", "--timeout", "30")
     assert refused.code == 2
     assert "is made by the Eager or Lazy flow first/" in refused.err
     assert "test_consumers.py:second" in refused.err
     assert "rule 8.1 of the contract" in refused.err
-
     for number in numbers:
         asyncio.run(deleted(number))
 

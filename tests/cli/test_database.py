@@ -48,9 +48,7 @@ def test_check_answers_with_its_status(ledger: Ledger, call: Call) -> None:
     ],
 )
 @pytest.mark.parametrize("address", ["postgresql+psycopg://u:{}@127.0.0.1:1/x", "mysql://u:{}@127.0.0.1/x"])
-def test_a_database_that_cannot_be_used(
-    call: Call, monkeypatch: pytest.MonkeyPatch, command: list[str], address: str
-) -> None:
+def test_a_database_of_no_use(call: Call, monkeypatch: pytest.MonkeyPatch, command: list[str], address: str) -> None:
     monkeypatch.setenv("ASSETFLOW_DATABASE_URL", address.format(PASSWORD))
     answer = call(*command)
     assert answer.code == 2

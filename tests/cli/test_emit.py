@@ -32,16 +32,8 @@ def test_an_update_is_recorded_and_decided_when_the_command_answers(ledger: Ledg
     emitted = call("emit", "S3://lake/orders/", *options, "--json").json
 
     (decision,) = ledger.reader.decisions.find()
-    assert emitted == {
-        "event_id": str(ID),
-        "uri": ORDERS.uri,
-        "partition_key": None,
-        "via": "ledger",
-        "new": True,
-        "queued": ["both/shop"],
-        "refused": [],
-        "decisions": [{"id": str(decision.id), "consumer": "report/shop", "target_key": None}],
-    }
+    assert (emitted["event_id"], emitted["uri"], emitted["queued"]) == (str(ID), ORDERS.uri, ["both/shop"])
+    assert [each["id"] for each in emitted["decisions"]] == [str(decision.id)]
     event = ledger.reader.events.get(ID)
     assert event is not None
     assert (event.extra, event.aliases, event.origin.kind, event.asset.name) == ({"rows": 3}, ("late",), "cli", "o")
@@ -57,22 +49,16 @@ def test_an_update_that_nobody_takes_is_said(call: Call) -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"), [("ordrs", "orders"), ("s3://lake/order", ORDERS.uri), ("S3://lake/Orders/", ORDERS.uri)]
 )
-def test_the_asset_that_was_probably_meant_is_named(
-    ledger: Ledger, call: Call, typed: str, meant: str, dry_run: bool
-) -> None:
+def test_the_asset_that_was_meant_is_named(ledger: Ledger, call: Call, typed: str, meant: str, dry_run: bool) -> None:
     deploy(ledger, "report/shop", NAMED)
-
     told = call("emit", typed, *(["--dry-run"] if dry_run else [])).out
-
     assert f"flows are scheduled on {meant}: emit that if you meant it" in told
 
 
 def test_a_name_means_the_asset_that_has_it(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", NAMED)
     ledger.writer.events.record([update(Asset("orders"))], NOON)
-
     foreseen, told = call("emit", "orders", "--dry-run").out, call("emit", "orders", "--json").json
-
     assert "report/shop runs now" in foreseen
     assert told["uri"] == ORDERS.uri
     assert [each["consumer"] for each in told["decisions"]] == ["report/shop"]
@@ -84,9 +70,7 @@ def test_who_does_not_take_an_update_is_said_with_the_reason(ledger: Ledger, cal
     deploy(ledger, "daily/shop", PartitionedAssetTimetable(assets=ORDERS))
     for each in (consumer, kept):
         ledger.writer.consumers.switch(each.id, paused=True, now=NOON)
-
     answer = call("emit", ORDERS.uri)
-
     said, *reasons = answer.out.splitlines()
     assert said.endswith("is recorded")
     assert sorted(reasons, reverse=True) == [
@@ -99,9 +83,7 @@ def test_who_does_not_take_an_update_is_said_with_the_reason(ledger: Ledger, cal
 
 def test_a_name_of_another_asset_is_a_warning(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
-
     answer = call("emit", "s3://lake/others", "--name", "orders")
-
     assert answer.code == 0
     assert "the name 'orders' belongs to s3://lake/orders" in answer.err
 
@@ -152,16 +134,14 @@ def test_beside_a_ledger_that_was_taken_over_an_update_goes_through_prefect(
 
 @pytest.mark.prefect
 @pytest.mark.parametrize("other_ledger", [False, True])
-def test_without_the_right_ledger_an_update_goes_through_prefect(
+def test_without_the_right_ledger_prefect_keeps_it(
     prefect_here: PrefectServer, call: Call, home: Path, other_ledger: bool
 ) -> None:
     if other_ledger:
         with Ledger.open(home / "ledger.db") as ledger:
             ledger.writer.set_prefect_api_url("http://127.0.0.1:1/api")
     number = UUID(int=77 + other_ledger)
-
     assert call("emit", ORDERS.uri, "--id", str(number), "--json").json["via"] == "prefect"
-
     body = {"artifacts": {"type": {"any_": ["assetflow-update"]}}, "sort": "CREATED_DESC"}
     with prefect_here.http() as http:
         found = http.post("/artifacts/filter", json=body).json()
@@ -173,7 +153,6 @@ def test_without_the_right_ledger_an_update_goes_through_prefect(
 def test_rule_8_2_an_update_has_the_version_that_is_given(ledger: Ledger, call: Call) -> None:
     call("emit", ORDERS.uri, "--data-version", "etag-1", "--id", str(ID))
     refused = call("emit", ORDERS.uri, "--data-version", " ")
-
     event = ledger.reader.events.get(ID)
     assert event is not None
     assert event.data_version == "etag-1"
@@ -185,7 +164,6 @@ def test_rule_8_2_an_update_has_the_version_that_is_given(ledger: Ledger, call: 
 def test_rule_8_2_what_an_observation_led_to_is_said_in_words(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", NAMED)
     first, again = (call("observe", "orders", "1", "--key", "k").out for _ in range(2))
-
     assert first.startswith("orders, partition k: event ")
     assert "that is the newest version; nothing changes" in again
 
@@ -195,6 +173,5 @@ def test_rule_8_2_what_an_observation_led_to_is_said_in_words(ledger: Ledger, ca
 )
 def test_a_wrong_observation_is_refused(ledger: Ledger, call: Call, arguments: tuple[str, ...], words: str) -> None:
     answer = call("observe", ORDERS.uri, *arguments)
-
     assert (answer.code, words in answer.err) == (2, True)
     assert ledger.reader.events.find() == []

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from socket import gethostname
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -25,8 +22,8 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.lease import STOPPED, Holder
 from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.watchers import MessageQueueTrigger
-from tests.cli.conftest import Call
-from tests.cli.screen import screen_of
+from tests.api.fake_prefect import FakePrefect
+from tests.cli.conftest import Call, screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.ledger import making
 from tests.ledger.making import deploy_maker
@@ -68,9 +65,7 @@ def test_text_in_a_pipe_is_neither_coloured_nor_cut(ledger: Ledger, call: Call) 
     for number in range(30):
         deploy(ledger, f"{'a-long-name-of-a-flow-' * 5}{number}/shop", ORDERS)
     update(ledger, ORDERS, 1)
-
     out = call("assets", "ls").out
-
     assert len(out.splitlines()) == 2
     assert all(f"{number}/shop" in out for number in range(30))
     assert "\x1b" not in out
@@ -100,7 +95,6 @@ def test_an_empty_list_says_that_no_evaluator_is_running(ledger: Ledger, call: C
     if "show" in command:
         deploy(ledger, "report/shop", Asset("x"))
     assert f"{STOPPED}." in call(*command.split()).out
-
     ledger.writer.lease.acquire(Holder(uuid4(), gethostname(), os.getpid()), datetime.now(UTC))
     assert STOPPED.reason not in call(*command.split()).out
 
@@ -169,9 +163,7 @@ def test_8_13_freshness_is_shown_and_fails_if_an_asset_does(ledger: Ledger, call
     ledger.writer.clock.run(NOON + timedelta(minutes=2), NOON + timedelta(minutes=2))
     assert "at most 30 min old" in call("freshness").out
     ledger.writer.clock.run(NOON + timedelta(hours=1), NOON + timedelta(hours=1))
-
     failed = call("freshness", "--json")
-
     assert failed.code == 1
     assert [(each["uri"], each["state"]) for each in failed.json] == [(ORDERS.uri, "fail")]
 
@@ -283,27 +275,16 @@ def test_1_2_of_several_names_the_first_by_the_alphabet_is_shown(ledger: Ledger,
     assert {each["name"] for each in call("events", "ls", "--json").json} == {"a"}
 
 
-def test_a_run_that_goes_on_has_the_state_that_prefect_has(
-    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_has_the_state_that_prefect_has(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     deploy(ledger, "report/shop", ORDERS)
     (first,) = update(ledger, ORDERS, 1)
     ledger.writer.decisions.launched(first.id, event_id(7), NOON)
     assert "Launched" in call("runs", "ls", "--running").out, "Prefect does not answer"
-    asked: list[Any] = []
-
-    class Told:
-        async def post(self, path: str, body: Any) -> Any:
-            asked.append((path, body["flow_runs"]["id"]["any_"]))
-            return [{"id": str(event_id(7)), "state_name": "Late"}]
-
-    @asynccontextmanager
-    async def prefect() -> AsyncGenerator[Told]:
-        yield Told()
-
-    monkeypatch.setattr(layouts, "open_prefect", prefect)
+    prefect = FakePrefect(lambda *_: [{"id": str(event_id(7)), "state_name": "Late"}])
+    monkeypatch.setattr(layouts, "open_prefect", prefect.connect)
     assert call("runs", "ls", "--running").out.splitlines()[1].split()[0] == "Late"
     assert call("lineage", "report").out.startswith("○ report/shop (flow)  late")
+    asked = [(path, body["flow_runs"]["id"]["any_"]) for path, body in prefect.asked]
     assert asked == 2 * [("/flow_runs/filter", [str(event_id(7))])]
 
 
@@ -312,7 +293,6 @@ def test_one_asset_with_its_flows_and_latest_updates(ledger: Ledger, call: Call)
     deploy(ledger, "report/shop", ORDERS)
     for minute in range(7):
         update(ledger, ORDERS, minute)
-
     told = call("assets", "show", "orders", "--json").json
     assert (told["producers"], told["consumers"]) == (["ingest/shop"], ["report/shop"])
     assert [each["sequence"] for each in told["latest_events"]] == [7, 6, 5, 4, 3]
@@ -329,7 +309,6 @@ def test_every_command_accepts_the_first_eight_characters_of_an_id(ledger: Ledge
     update(ledger, ORDERS, 3)
     ledger.writer.decisions.launched(decision.id, run := event_id(7), NOON)
     event, made = str(event_id(1)), str(decision.id)
-
     assert event in call("events", "show", event[:8]).out
     assert event in call("explain", "--event", event[:13].upper()).out
     for beginning in (made[:8], str(run)[:8]):
@@ -344,7 +323,6 @@ def test_a_beginning_that_names_nothing_or_too_much_is_refused(ledger: Ledger, c
     for number in range(2):
         recorded = AssetEvent(UUID(int=(0xAB << 120) + number), ORDERS, NOON, Origin("api"))
         ledger.writer.events.record([Recording(recorded.id, (recorded,))], NOON)
-
     assert "no event has the id that begins with 12ab34cd" in call("events", "show", "12ab34cd").err
     assert "the ids of several events begin with ab000000" in call("events", "show", "ab000000").err
     assert "neither the number of an event nor its id" in call("events", "show", "ab00").err
@@ -352,22 +330,18 @@ def test_a_beginning_that_names_nothing_or_too_much_is_refused(ledger: Ledger, c
 
 
 @pytest.mark.parametrize("command", ["events ls", "decisions ls", "runs ls --running", "queue ls report"])
-def test_a_terminal_shows_short_ids_and_whole_ones_on_request(
-    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+def test_a_terminal_shows_short_ids(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
     update(ledger, ORDERS, 1)
     (decision,) = update(ledger, CUSTOMERS, 2)
     update(ledger, ORDERS, 3)
     ledger.writer.decisions.launched(decision.id, event_id(7), NOON)
     whole = str(event_id(3) if command in ("events ls", "queue ls report") else event_id(7))
-
     screen = screen_of(120, monkeypatch)
     call(*command.split())
     short = screen.getvalue()
     screen = screen_of(60, monkeypatch)
     call(*command.split(), "--wide")
-
     assert whole[:8] in short
     assert whole not in short
     assert whole in screen.getvalue()

@@ -18,8 +18,7 @@ from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.values.words import ago, shown
 from assetflow.ledger import Ledger
-from tests.cli.conftest import Call
-from tests.cli.screen import screen_of
+from tests.cli.conftest import Call, screen_of
 from tests.cli.shop import HOURLY, NOON, ORDERS, deploy, event_id, update
 
 EVIL = Asset("s3://lake/evil", name="\x1b[2J\x07[bold red]x[/] :smile:\n\u202eevil\x9b31m")
@@ -47,9 +46,7 @@ def test_the_version_is_printed(call: Call) -> None:
 
 
 @pytest.mark.parametrize("terminal", [False, True])
-def test_names_extras_and_keys_are_printed_as_text(
-    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, terminal: bool
-) -> None:
+def test_what_users_wrote_is_text(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
     deploy(ledger, "report/shop", EVIL & Asset("other"))
     update(ledger, EVIL, 1, extra={"\x1b]0;t\x07": "\x1b[8m"})
     ledger.writer.events.refuse({}, "\x1b[2J[red]", None, "\x1b[2J", event_id(2), NOON)
@@ -69,25 +66,19 @@ def test_a_terminal_is_spared_empty_columns(monkeypatch: pytest.MonkeyPatch, led
     update(ledger, EVIL, 1)
     assert "group" in call("assets", "ls").out.splitlines()[0]
     screen = screen_of(80, monkeypatch)
-
     call("assets", "ls")
-
     assert "last update" in screen.getvalue()
     assert "group" not in screen.getvalue()
 
 
 def test_a_long_uri_on_a_narrow_terminal_wraps(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = screen_of(40, monkeypatch)
-
     show(text("s3://" + "x" * 100))
-
     assert screen.getvalue().count("x") == 100
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100, 140])
-def test_ids_and_uris_are_never_broken(
-    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, columns: int
-) -> None:
+def test_ids_and_uris_stay_whole(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
     deploy(ledger, "a-consumer-with-a-name/shop", ORDERS)
     (decision,) = update(ledger, ORDERS, 1, extra={"rows": 336_776, "files": ["part-0", "part-1"]})
     ledger.writer.decisions.launched(decision.id, run := event_id(7), NOON)
@@ -103,9 +94,7 @@ def test_ids_and_uris_are_never_broken(
             assert whole in table_part or whole[:6] not in table_part, printed
 
 
-def test_ids_stay_as_long_as_other_columns_can_give_way(
-    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ids_stay_while_other_columns_give_way(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     update(ledger, HOURLY, 1, "2026-01-01T00:00:00", extra={"rows": 336_776, "files": ["part-0", "part-1"]})
     screen = screen_of(60, monkeypatch)
     call("events", "ls")
@@ -117,9 +106,7 @@ def test_ids_stay_as_long_as_other_columns_can_give_way(
 def test_a_table_on_a_terminal_loses_no_character(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     screen = screen_of(width, monkeypatch)
     cells = ["orders", "A" * 30, "report", "B" * 9, "CC-CC-CCCC/CCC", "DDDDDDDD-DDDDDDDD/DDDD", "E" * 11]
-
     show(rows(table("name", "uri", "group", "last update", "producers", "consumers", "aliases"), [cells], empty=""))
-
     printed = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
     body = printed[printed.index("orders") :] if "orders" in printed else printed
     assert [body.count(letter) for letter in "ABCDE"] == ["".join(cells).count(letter) for letter in "ABCDE"], printed
@@ -132,9 +119,7 @@ def test_a_deep_condition_is_told_whole_on_a_narrow_terminal(monkeypatch: pytest
     for number in range(100):
         deep = (AssetAll if number % 2 else AssetAny)(Asset(f"leaf-{number}"), deep)
     consumer = Consumer(1, "flow/one", event_id(1), ConsumerOptions(to_schedule(deep)))
-
     show(*consumer_parts(explain_consumer(ConsumerFacts(consumer), NOON)))
-
     assert set(re.findall(r"leaf-\d+", screen.getvalue())) == {f"leaf-{number}" for number in range(100)}
 
 

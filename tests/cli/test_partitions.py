@@ -1,5 +1,3 @@
-"""`partitions ls`, `partitions gaps` and `backfill`."""
-
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -78,9 +76,7 @@ def test_done_and_failed_partitions_are_told_apart(ledger: Ledger, call: Call) -
         update(ledger, DAILY, minute, f"2026-01-0{minute}")
         runs_end(ledger, state)
     update(ledger, DAILY, 3, "2026-01-03")
-
     listed = call("partitions", "ls", "report", "--json").json
-
     assert listed["totals"] == {"pending": 0, "done": 1, "running": 1, "failed": 1}
     assert {each["target_key"]: each["run_state"] for each in listed["decided"]} == {
         "2026-01-03": "Waiting",
@@ -92,10 +88,8 @@ def test_done_and_failed_partitions_are_told_apart(ledger: Ledger, call: Call) -
 def test_gaps_are_a_map_of_hours(ledger: Ledger, call: Call) -> None:
     for hour in (0, 1, 3):
         update(ledger, HOURLY, hour, f"2026-01-02T{hour:02}")
-
     answer = call("partitions", "gaps", "hourly", "--from", "2026-01-01T22", "--to", "2026-01-02T04")
     document = call("partitions", "gaps", "hourly", "--from", "2026-01-02", "--to", "2026-01-02", "--json")
-
     assert answer.code == 1
     lines = answer.out.splitlines()
     assert lines[1] == "            0     6     12    18"
@@ -107,7 +101,6 @@ def test_gaps_are_a_map_of_hours(ledger: Ledger, call: Call) -> None:
 
 def test_gaps_by_day_end_with_0_when_there_are_none(ledger: Ledger, call: Call) -> None:
     update(ledger, DAILY, 1, "2026-02-28")
-
     assert call("partitions", "gaps", "daily", "--from", "2026-02-28", "--to", "2026-02-28").code == 0
     assert call("partitions", "gaps", "daily", "--from", "2026-02", "--to", "2026-02", "--json").json["keys"] == 28
     month = call("partitions", "gaps", "daily", "--from", "2026", "--to", "2026", "--every", "month", "--json").json
@@ -118,10 +111,8 @@ def test_a_backfill_runs_each_key_once_so_many_at_a_time(ledger: Ledger, call: C
     deploy(ledger, "report/shop", ROLLED_UP)
     arguments = ("backfill", "report", "--from", "2026-01-01", "--to", "2026-01-05")
     steps = evaluated()
-
     first = call(*arguments, "--json").json
     again = call(*arguments, "--json").json
-
     assert [len(step) for step in steps] == [2, 2, 1]
     assert first["runs"] == {f"2026-01-0{day}": "Completed" for day in range(1, 6)}
     assert again == {**first, "runs": {}, "left_out": list(first["runs"])}
@@ -137,9 +128,7 @@ def test_a_backfill_that_was_stopped_goes_on(ledger: Ledger, call: Call, evaluat
     evaluated(stop_after=2)
     assert call(*arguments).code == 130
     evaluated()
-
     assert call(*arguments).code == 0
-
     decided = [decision.target_key for decision in ledger.reader.decisions.find()]
     assert sorted(map(str, decided)) == [f"2026-01-0{day}" for day in range(1, 6)]
     assert runs_end(ledger) == []
@@ -152,7 +141,6 @@ def test_missing_only_leaves_out_what_has_run(ledger: Ledger, call: Call, evalua
         runs_end(ledger, state)
     arguments = ("backfill", "report", "--from", "2026-01-01", "--to", "2026-01-03", "--missing-only")
     evaluated("Crashed")
-
     assert list(call(*arguments, "--dry-run", "--json").json["runs"]) == ["2026-01-02", "2026-01-03"]
     assert len(ledger.reader.decisions.find()) == 2, "a dry run makes nothing"
     assert call(*arguments).code == 1
@@ -163,9 +151,7 @@ def test_keys_may_be_named_and_consume_nothing(ledger: Ledger, call: Call, evalu
     deploy(ledger, "report/shop", ROLLED_UP)
     update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
     evaluated()
-
     assert call("backfill", "report", "--keys", "2026-01-01", "--keys", "2026-02-01").code == 0
-
     run = ledger.reader.decisions.by_key(1)["2026-02-01"].flow_run_id
     assert "because a backfill asked for it" in call("explain", "--run", str(run)).out
     assert call("partitions", "ls", "report", "--json").json["totals"] == {
@@ -196,8 +182,6 @@ def test_bad_calls_say_what_to_do(ledger: Ledger, call: Call, arguments: tuple[s
     deploy(ledger, "report/shop", ROLLED_UP)
     fixed = PartitionedAssetTimetable(assets=DAILY, default_partition_mapper=FixedKeyMapper("all"))
     deploy(ledger, "fixed/shop", fixed)
-
     answer = call(*arguments)
-
     assert answer.code == 2
     assert told in answer.err

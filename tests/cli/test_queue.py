@@ -19,9 +19,7 @@ def test_removed_events_have_a_receipt_that_says_who_and_why(ledger: Ledger, cal
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
     deploy(ledger, "other/shop", ORDERS & CUSTOMERS)
     update(ledger, ORDERS, 1)
-
     removed = call("queue", "rm", "report", "--why", "a test update", "--by", "ann", "--json").json
-
     assert removed == {"consumer": "report/shop", "target_key": None, "removed": 1}
     assert (queued(call, "report"), queued(call, "other")) == ([], [str(event_id(1))])
     receipt = call("events", "show", str(event_id(1)), "--json").json["receipts"][0]
@@ -32,18 +30,14 @@ def test_events_are_removed_by_asset_and_time(ledger: Ledger, call: Call) -> Non
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS & HOURLY)
     for minute, asset in ((1, ORDERS), (2, CUSTOMERS), (3, ORDERS), (4, ORDERS)):
         update(ledger, asset, minute)
-
     call("queue", "rm", "report", "--asset", "orders", "--before", "2026-01-01T13:04:00+01:00", "--why", "old")
-
     assert queued(call, "report") == [str(event_id(2)), str(event_id(4))]
 
 
 def test_rule_3_7_a_removal_that_matches_nothing_is_refused(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "daily/shop", ROLLED_UP)
     update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
-
     hour = call("queue", "rm", "daily", "--key", "2026-01-01T00:00:00", "--why", "x")
-
     assert hour.code == 2
     assert "nothing is removed: no queued event matches" in hour.err
     assert "Keys with queued events: 2026-01-01" in hour.err
@@ -79,9 +73,7 @@ def test_one_event_is_removed_from_every_plain_queue(ledger: Ledger, call: Call)
         deploy(ledger, name, schedule)
     update(ledger, ORDERS, 1)
     update(ledger, ORDERS, 2)
-
     removed = call("queue", "rm", "--event", str(event_id(1)), "--why", "sent twice", "--json").json
-
     assert removed == {"consumer": None, "target_key": None, "removed": 2}
     assert (queued(call, "report"), queued(call, "other")) == ([str(event_id(2))], [str(event_id(2))])
     call("queue", "rm", "other", "--event", str(event_id(2)), "--why", "x")
@@ -122,9 +114,7 @@ def test_undeliverable_decisions_are_replayed_by_consumer_asset_and_event(ledger
 def test_calls_that_name_nothing_say_what_to_do(ledger: Ledger, call: Call, words: tuple[str, ...], told: str) -> None:
     deploy(ledger, "report/shop", ORDERS)
     update(ledger, ORDERS, 1)
-
     refused = call("queue", *words)
-
     assert (refused.code, refused.out) == (2, "")
     assert told in refused.err
 
@@ -140,9 +130,7 @@ def test_a_waiting_decision_is_given_up_by_somebody_for_a_reason(ledger: Ledger,
     (decision,) = update(ledger, ORDERS, 1)
     assert call("decisions", "give-up", str(decision.id)).code == 2
     assert call("decisions", "give-up", str(decision.id), "--why", " ").code == 2
-
     given_up = call("decisions", "give-up", str(decision.id), "--why", "never sent", "--by", "ann", "--json").json
-
     assert given_up == {"id": str(decision.id), "status": "undeliverable"}
     run = call("decisions", "show", str(decision.id), "--json").json["run"]
     assert (run["status"], run["error"]) == ("undeliverable", "given up by ann: never sent")
@@ -156,13 +144,11 @@ def test_a_decision_is_named_by_what_the_list_shows(ledger: Ledger, call: Call) 
     deploy(ledger, "report/shop", ORDERS)
     (first,), (second,) = update(ledger, ORDERS, 1), update(ledger, ORDERS, 2)
     ledger.writer.decisions.launched(first.id, event_id(9), NOON)
-
     assert f"decision {first.id}" in call("decisions", "show", "1").out
     assert f"decision {first.id}" in call("decisions", "show", str(event_id(9))).out
     assert call("decisions", "give-up", "1", "--why", "x").code == 2, "it has its run"
     assert call("decisions", "give-up", "2", "--why", "x", "--json").json["id"] == str(second.id)
     assert call("queue", "replay", "2", "--json").json == [{"id": str(second.id), "status": "waiting"}]
-
     for unknown in ("0", "3", str(2**70)):
         refused = call("decisions", "show", unknown)
         assert (refused.code, f"no decision has the number {unknown}" in refused.err) == (2, True)
@@ -184,7 +170,6 @@ def test_8_7_a_retry_asks_for_a_run(failed: Place, call: Call) -> None:
     assert told.out.splitlines()[0] == "core/lake: 1 run asked for"
     assert "no evaluator" in told.err.lower()
     assert len(failed.ledger.reader.decisions.find()) == 2
-
     again = call("retry", "core/lake", "--json").json
     assert again == {"consumer": "core/lake", "target_key": None, "decisions": [], "flow_runs": []}
     assert "`assetflow plan core/lake` says why" in call("retry", "core/lake").out

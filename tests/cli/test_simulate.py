@@ -1,5 +1,3 @@
-"""`assetflow simulate` as a user calls it."""
-
 from __future__ import annotations
 
 import json
@@ -40,9 +38,7 @@ def write(file: Path, data: object) -> Path:
 
 def test_one_scenario_gives_an_object_and_several_a_flat_list(call: Call, tmp_path: Path) -> None:
     one, two = write(tmp_path / "one.json", SCENARIO), write(tmp_path / "two.json", [SCENARIO, SCENARIO])
-
     result = call("simulate", one, "--json")
-
     assert (result.code, result.json, result.err) == (0, ANSWER, "")
     assert call("simulate", two, "--json").json == [ANSWER] * 2
     assert call("simulate", one, two, "--json").json == [ANSWER] * 3
@@ -62,9 +58,7 @@ steps:
 
 def test_errors_in_the_answer_are_no_failure(call: Call, tmp_path: Path) -> None:
     broken = SCENARIO | {"steps": [{"event": "s3://"}]}
-
     result = call("simulate", write(tmp_path / "s.json", broken), "--json")
-
     assert result.code == 0
     assert [error["step"] for error in result.json["errors"]] == [0]
 
@@ -83,7 +77,6 @@ def test_errors_in_the_answer_are_no_failure(call: Call, tmp_path: Path) -> None
 )
 def test_bad_file_is_a_message_and_status_2(call: Call, tmp_path: Path, text: str, said: str) -> None:
     result = call("simulate", write(tmp_path / "bad.json", text), "--json")
-
     assert result.code == 2
     assert result.out == ""
     assert "bad.json" in result.err
@@ -100,9 +93,7 @@ def test_timeline_tells_what_ran_what_waits_and_what_failed(call: Call, tmp_path
         "receipts": True,
         "consumers": {"c": "s3://b/a", "d": ["s3://b/a", "s3://b/b"], "t": {"cron": "@hourly"}},
     }
-
     result = call("simulate", write(tmp_path / "s.json", data))
-
     text = " ".join(result.out.replace("│", " ").split())
     assert result.code == 0
     for part in ("▶ c runs with", "▶ t runs at", "waiting: d has s3://b/a (step 0)", "✗", "receipts", "s3://[red]/a"):
@@ -112,9 +103,7 @@ def test_timeline_tells_what_ran_what_waits_and_what_failed(call: Call, tmp_path
 def test_flows_of_a_module_are_the_consumers(call: Call, tmp_path: Path) -> None:
     flows = write(tmp_path / "my_flows.py", FLOWS)
     events = write(tmp_path / "events.yaml", "- event: s3://b/a\n- event: s3://b/b\n")
-
     result = call("simulate", "--flows", flows, "--events", events, "--json")
-
     runs = result.json["runs"]
     assert [(run["step"], run["consumer"], len(run["events"])) for run in runs] == [(1, "orders-report", 2)]
 
@@ -123,9 +112,7 @@ def test_flows_of_a_module_are_the_consumers(call: Call, tmp_path: Path) -> None
 def test_module_that_does_not_help_is_a_message(call: Call, tmp_path: Path, text: str) -> None:
     flows = write(tmp_path / "my_flows.py", text)
     events = write(tmp_path / "events.yaml", "[]")
-
     result = call("simulate", "--flows", flows, "--events", events)
-
     assert result.code == 2
     assert "my_flows.py" in result.err
 

@@ -40,12 +40,10 @@ async def consumer_of_the_name() -> None: ...
 def test_live(h: Harness) -> None:
     h.deploy(consumer)
     h.deploy(consumer_of_the_name)
-
     h.run(producer)
     h.settle(execute=False)
     assert [run.uris for run in h.runs(consumer)] == [[URI]]
     assert [run.uris for run in h.runs(consumer_of_the_name)] == [[URI]]
-
     h.run(named_producer)
     h.settle(execute=False)
     assert len(h.runs(consumer)) == 2

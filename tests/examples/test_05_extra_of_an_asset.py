@@ -14,8 +14,6 @@ URI = "s3://asset-bucket/example.csv"
 def test_the_consumer_runs_and_the_event_has_the_producers_extra() -> None:
     world = World()
     world.consumer("consumer", Asset(URI, extra={"different": "extras"}))
-
     (decision,) = world.happens(Asset(URI, extra={"team": "trainees"}))
-
     (event,) = decision.events
     assert event.asset.extra == {"team": "trainees"}

@@ -68,10 +68,8 @@ def test_live_by_hand_of_a_deployment_with_one_schedule(h: Harness) -> None:
     name = h.deploy(load_on_prefects_schedule, cron="0 * * * *")
     h.deploy(summarize)
     queries.clear()
-
     run = run_by_hand(name)
     execute(load_on_prefects_schedule, run)
-
     assert len(h.settle().runs(summarize)) == 1
     # A run at 14:20 is for the time from 13:00 to 14:00, the last hour that is complete.
     ((start, end),) = queries

@@ -18,7 +18,6 @@ async def waiting_for_asset_1_and_2() -> None: ...
 @pytest.mark.prefect
 def test_live(h: Harness) -> None:
     h.deploy(waiting_for_asset_1_and_2)
-
     h.emit(FIRST)
     assert [event.uri for event in h.queued(waiting_for_asset_1_and_2)] == ["asset-1"]
     h.emit(SECOND)
@@ -31,11 +30,9 @@ def test_live(h: Harness) -> None:
 @pytest.mark.prefect
 def test_live_and_deleted_in_between(h: Harness, capsys: pytest.CaptureFixture[str]) -> None:
     name = h.deploy(waiting_for_asset_1_and_2)
-
     h.emit(FIRST)
     rm(name, why="it was a test", asset="asset-1")
     h.emit(SECOND)
-
     assert h.settle().runs(waiting_for_asset_1_and_2) == []
     assert [event.uri for event in h.queued(waiting_for_asset_1_and_2)] == ["asset-2"]
     assert "1 event removed" in capsys.readouterr().out

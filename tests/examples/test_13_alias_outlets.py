@@ -47,10 +47,8 @@ async def consumer() -> None: ...
 @pytest.mark.prefect
 def test_live(h: Harness, caplog: pytest.LogCaptureFixture) -> None:
     h.deploy(consumer)
-
     h.run(producer_of_nothing)
     assert h.settle().runs(consumer) == []
-
     with caplog.at_level(logging.WARNING, logger="assetflow.evaluator"):
         h.run(producer)
         runs = h.settle(execute=False).runs(consumer)

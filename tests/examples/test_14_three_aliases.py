@@ -23,7 +23,6 @@ CONSUMERS = {"of the asset": URI, "of the first": {"alias": "first"}, "of the th
 @pytest.mark.rule("2.4")
 def test_two_events_and_whom_they_reach() -> None:
     found = answer(CONSUMERS, [TASK], receipts=True)
-
     runs = {run["consumer"]: [event["extra"] for event in run["events"]] for run in found["runs"]}
     assert len(found["runs"]) == 3
     assert runs == {

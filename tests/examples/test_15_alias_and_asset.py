@@ -44,12 +44,10 @@ async def asset_alias_consumer() -> None: ...
 def test_live(h: Harness) -> None:
     for each in (asset_producer, asset_alias_producer, asset_consumer, asset_alias_consumer):
         h.deploy(each)
-
     h.run(asset_producer)
     h.settle()
     assert h.runs(asset_consumer) == []
     assert h.runs(asset_alias_consumer) == []
-
     h.run(asset_alias_producer)
     h.settle()
     for consumer in (asset_consumer, asset_alias_consumer):

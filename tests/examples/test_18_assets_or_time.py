@@ -43,12 +43,10 @@ def test_a_run_at_midnight_and_one_for_each_update() -> None:
 def test_live_midnight_leaves_the_queue_as_it_is(h: Harness) -> None:
     name = h.deploy(toy_both_or_time)
     h.emit(ASSET_3)
-
     midnight = next_run(name)
     assert midnight.expected_start_time is not None
     assert midnight.expected_start_time.astimezone(UTC).time() == time(0)
     execute(toy_both_or_time, midnight)
-
     assert consumed == [0]
     assert h.settle().runs(toy_both_or_time) == []
     assert [event.uri for event in h.queued(toy_both_or_time)] == ["asset3"]

@@ -33,13 +33,11 @@ async def read_daily() -> None: ...
 def test_live(h: Harness) -> None:
     h.deploy(daily)
     h.deploy(read_daily)
-
     for hour in HOURS[:23]:
         h.emit(HOURLY, partition_key=hour)
     assert h.settle().runs(daily) == []
     h.emit(HOURLY, partition_key=HOURS[23])
     (run,) = h.settle().runs(daily)
-
     assert (run.partition_key, len(run.events), run.state) == ("2026-01-01", 24, "Completed")
     (read,) = h.runs(read_daily)
     assert (read.partition_key, read.uris) == ("2026-01-01", [DAILY.uri])

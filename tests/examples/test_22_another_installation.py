@@ -22,10 +22,8 @@ def test_live(prefect_server: PrefectServer, tmp_path: Path) -> None:
         uri = there.uri("s3://shop/orders")
         consumer = there.deploy("orders", Asset(uri))
         there.wait_for_consumers()
-
         event = assetflow.emit(uri, {"rows": 3}, to=there.url, api_key=KEY)
         assetflow.emit(uri, {"rows": 3}, id=event.id, to=there.url, api_key=KEY)
-
         run = there.run_of(consumer)
         assert [(each["id"], each["extra"]) for each in events_of(run)] == [(str(event.id), {"rows": 3})]
         told = there.until(lambda: _explained(api, run["id"]))

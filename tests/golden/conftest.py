@@ -1,5 +1,3 @@
-"""The ledger of the API's document."""
-
 from __future__ import annotations
 
 from tests.ledger.conftest import new_sqlite, sqlite_ledger, template

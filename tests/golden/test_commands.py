@@ -1,4 +1,4 @@
-"""What every command prints with `--json`, on one small ledger, at one instant, with numbered ids."""
+"""What every command prints, on one small ledger, at one instant, with numbered ids: `--json`, and in a terminal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from assetflow.core.values.watchers import AssetWatcher
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.watchers import FileTrigger
-from tests.cli.conftest import API_URL
+from tests.cli.conftest import API_URL, screen_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.environment.prefect_settings import prefect_at
 from tests.golden import agrees
@@ -179,14 +179,29 @@ def test_every_command_is_here() -> None:
     assert set(commands()) - called == ELSEWHERE
 
 
-@respx.mock(assert_all_called=False)
-def test_the_json_of_every_command(there: Path, capsys: pytest.CaptureFixture[str], respx_mock: respx.Router) -> None:
-    respx_mock.get(f"{API_URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
-    respx_mock.post(f"{API_URL}/events/filter").respond(200, json={"events": [], "total": 0, "next_page": None})
-    respx_mock.post(url__regex=r".*/filter").respond(200, json=[])
-    respx_mock.post(url__regex=r".*/count").respond(200, json=0)
-    respx_mock.get(url__regex=r".*/variables/.*").respond(200, json={"value": str(UUID(int=1))})
-    respx_mock.route().mock(side_effect=httpx.ConnectError("nobody listens"))
+@pytest.fixture
+def prefect() -> Iterator[None]:
+    """A Prefect that answers, and knows nothing."""
+    with respx.mock(assert_all_called=False) as router:
+        router.get(f"{API_URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
+        router.post(f"{API_URL}/events/filter").respond(200, json={"events": [], "total": 0, "next_page": None})
+        router.post(url__regex=r".*/filter").respond(200, json=[])
+        router.post(url__regex=r".*/count").respond(200, json=0)
+        router.get(url__regex=r".*/variables/.*").respond(200, json={"value": str(UUID(int=1))})
+        router.route().mock(side_effect=httpx.ConnectError("nobody listens"))
+        yield
+
+
+@pytest.mark.usefixtures("there", "prefect")
+def test_every_command_is_drawn_in_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for call in (*CALLS[:-1], "runs ls --plain", "consumers ls --wide"):
+        screen = screen_of(50, monkeypatch)
+        assert run(call.split()) in (0, 1), call
+        assert screen.getvalue().strip(), call
+
+
+@pytest.mark.usefixtures("prefect")
+def test_the_json_of_every_command(there: Path, capsys: pytest.CaptureFixture[str]) -> None:
     answers: dict[str, list[Any]] = {}
     for call in CALLS:
         status = run([*call.split(), "--json"])

@@ -1,5 +1,3 @@
-"""The OpenAPI document."""
-
 from __future__ import annotations
 
 from assetflow.api.app import create_app

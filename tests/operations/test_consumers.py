@@ -48,7 +48,6 @@ def test_command_line_api_and_page_agree(
 ) -> None:
     params = {name: str(value).lower() for name, value in words.items()}
     found = site.get("/api/v1/consumers", params=params).json()["items"]
-
     assert {each["name"] for each in found} == shown
     assert all(each[name] is value for each in found for name, value in words.items()), "the fields mean the same"
     assert call("consumers", "ls", *options, "--json").json == found

@@ -82,9 +82,7 @@ def test_without_a_ledger_something_that_is_not_prefect_stores_nothing(
     assert "--id" in sent.err
 
 
-def test_what_came_before_prefect_answered_reaches_the_other_ledger(
-    ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_came_before_reaches_the_other_ledger(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """The evaluator was down when the other ledger took over, and Prefect was away."""
     known, lost, new = (UUID(int=number) for number in (1, 2, 3))
     connect = TaskApi.connect

@@ -43,7 +43,6 @@ def test_a_flow_that_failed_says_so_in_every_list_and_is_tried_again(site: Site,
     told = call("explain", "core").out
     assert "Failed on this data" in told
     assert "Its last run tried the inputs as of update 1" in told
-
     done = site.submit(f"{CORE_FLOW}/retry", CORE_FLOW, f"{CORE_FLOW}/retry")
     assert "1 run was asked for." in site.page(done.headers["location"]).text
     assert len(ledger.reader.decisions.find()) == 2

@@ -16,13 +16,13 @@ from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.consumers import ConsumerOverview, ConsumerReader
 from assetflow.ledger.records import ConsumerRecord
-from tests.api.test_scale import statements
 from tests.cli.conftest import Call
 from tests.cli.shop import NOON, ORDERS, deploy, update
 from tests.ledger.making import A, B, C, deploy_maker
 from tests.ledger.making import update as event_of
 from tests.web.conftest import Site
 from tests.web.html import read
+from tests.web.test_scale import statements
 
 REPORT = Asset("s3://lake/report", name="report", group="marts")
 BOARD = Asset("s3://lake/board", name="board", group="marts")
@@ -40,7 +40,7 @@ def chain(ledger: Ledger) -> None:
 
 
 @pytest.mark.usefixtures("chain")
-def test_flows_three_levels_down_with_names_states_and_ages(site: Site) -> None:
+def test_flows_and_assets_have_names_groups_states_and_ages(site: Site) -> None:
     graph = site.get("/api/v1/graph", params=FOCUS).json()
     nodes = {node["name"]: node for node in graph["nodes"]}
     assert set(nodes) == {"orders", "report/shop", "report", "board/shop", "board", "wall/shop"}
@@ -49,6 +49,17 @@ def test_flows_three_levels_down_with_names_states_and_ages(site: Site) -> None:
     assert nodes["wall/shop"]["state"] == "never run"
     assert nodes["board"]["x"] > nodes["report"]["x"] > nodes["orders"]["x"]
     assert [node["more"] for node in graph["nodes"] if node["name"] == "wall/shop"] == [False]
+    graph = site.get("/api/v1/graph", params={"focus": "report/shop", "up": 1, "down": 0}).json()
+    assert {node["name"] for node in graph["nodes"]} == {
+        "s3://lake/landing",
+        "ingest/shop",
+        "orders",
+        "report/shop",
+        "report",
+    }
+    assert site.get("/api/v1/graph", params={"focus": "ordres"}).status_code == 404
+    groups = {node["name"]: node["group"] for node in site.get("/api/v1/graph").json()["nodes"]}
+    assert (groups["orders"], groups["s3://lake/landing"], groups["report/shop"]) == ("shop", None, None)
 
 
 @pytest.mark.usefixtures("chain")
@@ -77,7 +88,7 @@ def test_what_a_condition_needs_stands_where_its_lines_enter(site: Site, ledger:
     }
 
 
-def test_only_flows_with_a_box_of_their_own_are_asked_what_they_need(
+def test_only_flows_with_a_box_are_asked_what_they_need(
     site: Site, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deploy(ledger, "inside/shop", REPORT & BOARD, produces=(Asset("s3://lake/sum", name="sum", group="marts"),))
@@ -103,30 +114,6 @@ def test_around_a_node_are_as_many_levels_as_can_be_read(site: Site, ledger: Led
     page = read(site.get("/graph", params={"focus": "orders+++"}).text)
     assert "Only 0 levels up and 1 down are shown" in page.text
     assert len(site.get("/api/v1/graph", params=FOCUS).json()["nodes"]) == 121
-
-
-@pytest.mark.usefixtures("chain")
-def test_a_flow_and_an_unknown_thing(site: Site) -> None:
-    graph = site.get("/api/v1/graph", params={"focus": "report/shop", "up": 1, "down": 0}).json()
-    assert {node["name"] for node in graph["nodes"]} == {
-        "s3://lake/landing",
-        "ingest/shop",
-        "orders",
-        "report/shop",
-        "report",
-    }
-    assert site.get("/api/v1/graph", params={"focus": "ordres"}).status_code == 404
-
-
-@pytest.mark.usefixtures("chain")
-def test_the_page_says_in_its_form_that_it_does_not_know_a_thing(site: Site) -> None:
-    answer = site.get("/graph", params={"focus": "s3://lake/ordres", "up": 4})
-    assert answer.status_code == 404
-    page = read(answer.text)
-    words = " ".join(page.text.split())
-    assert "No asset or flow is called “s3://lake/ordres”. Similar names: s3://lake/orders" in words
-    assert 'value="s3://lake/ordres"' in answer.text
-    assert "<option selected>4</option>" in answer.text
 
 
 @pytest.mark.usefixtures("chain")
@@ -179,12 +166,26 @@ def test_the_whole_follows_what_is_hidden(site: Site, ledger: Ledger) -> None:
 
 
 @pytest.mark.usefixtures("chain")
-def test_the_page_lists_the_same_for_those_who_do_not_see_the_picture(site: Site) -> None:
+def test_the_page_lists_the_same_says_what_it_does_not_know_and_where_it_is_cut(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = site.page("/graph?focus=orders&up=1&down=3")
     assert "Downstream 3 flows, 2 assets" in page.text
     assert "Upstream 1 flow, 1 asset" in page.text
     assert page.text.index("report/shop") < page.text.index("board/shop") < page.text.index("wall/shop")
     assert "No flow" not in site.page("/graph").text
+    answer = site.get("/graph", params={"focus": "s3://lake/ordres", "up": 4})
+    assert answer.status_code == 404
+    page = read(answer.text)
+    words = " ".join(page.text.split())
+    assert "No asset or flow is called “s3://lake/ordres”. Similar names: s3://lake/orders" in words
+    assert 'value="s3://lake/ordres"' in answer.text
+    assert "<option selected>4</option>" in answer.text
+    monkeypatch.setattr("assetflow.web.graph.LISTED", 3)
+    page = site.get("/graph")
+    assert "The first 3 of 8." in page.text
+    assert len(listed(page.text)) == 3
+    assert len(listed(site.get("/graph?all=true").text)) == 8
 
 
 def listed(text: str) -> list[str]:
@@ -230,15 +231,6 @@ def test_boxes_open_one_after_the_other_and_fold_again(site: Site) -> None:
     assert '<option value="false">open</option>' in text
 
 
-@pytest.mark.usefixtures("chain")
-def test_a_list_that_is_cut_says_so(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assetflow.web.graph.LISTED", 3)
-    page = site.get("/graph")
-    assert "The first 3 of 8." in page.text
-    assert len(listed(page.text)) == 3
-    assert len(listed(site.get("/graph?all=true").text)) == 8
-
-
 def test_the_graph_says_what_is_out_of_date(site: Site, ledger: Ledger) -> None:
     deploy_maker(ledger, Eager(), [B], [A], "make-b/x", code_version="1")
     deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
@@ -253,12 +245,6 @@ def test_the_graph_says_what_is_out_of_date(site: Site, ledger: Ledger) -> None:
 
 
 @pytest.mark.usefixtures("chain")
-def test_nodes_have_their_groups(site: Site) -> None:
-    nodes = {node["name"]: node["group"] for node in site.get("/api/v1/graph").json()["nodes"]}
-    assert (nodes["orders"], nodes["s3://lake/landing"], nodes["report/shop"]) == ("shop", None, None)
-
-
-@pytest.mark.usefixtures("chain")
 def test_the_terminal_shows_the_way_down_as_a_tree(call: Call) -> None:
     lines = call("lineage", "orders", "--down", "2", "--up", "0").out.splitlines()
     assert lines[1] == "Downstream: 2 flows"
@@ -268,14 +254,3 @@ def test_the_terminal_shows_the_way_down_as_a_tree(call: Call) -> None:
     assert not any("wall" in line for line in lines)
     assert call("lineage", "orders", "--json").json["focus"] == f"asset:{ORDERS.uri}"
     assert "no asset is called 'ordres'" in call("lineage", "ordres").err
-
-
-def test_the_number_of_statements_does_not_grow(site: Site, ledger: Ledger) -> None:
-    counts: list[int] = []
-    for size in (3, 30):
-        for number in range(size):
-            deploy(ledger, f"flow-{size}/{number}", ORDERS, produces=(Asset(f"s3://lake/{size}/{number}"),))
-        with statements() as asked:
-            assert site.get("/graph?focus=orders").status_code == 200
-        counts.append(len([each for each in asked if each.startswith("SELECT")]))
-    assert counts[0] == counts[1] <= 60

@@ -81,17 +81,13 @@ def test_what_a_flow_names_is_not_hidden(left: Ledger, call: Call, site: Site, a
     assert "/asset/hide" not in site.get("/asset", params={"asset": asset.uri}).text
 
 
-def test_the_page_hides_and_shows(left: Ledger, site: Site) -> None:
+def test_the_page_hides_and_shows_and_tells_what_is_refused(left: Ledger, site: Site) -> None:
     page = f"/asset?asset={quote(LEFT.uri, safe='')}"
     site.submit("/asset/hide", page, "/asset/hide")
     assert left.reader.assets.hidden() == {LEFT.uri}
     assert "This asset is hidden" in site.get(page).text
     site.submit("/asset/unhide", page, "/asset/unhide")
     assert left.reader.assets.hidden() == set()
-
-
-def test_a_change_that_is_refused_is_told_on_the_page(left: Ledger, site: Site) -> None:
-    page = f"/asset?asset={quote(LEFT.uri, safe='')}"
     hidden = site.page(page).form("/asset/hide")
     deploy(left, "late/shop", LEFT)
     refused = site.post("/asset/hide", data=hidden)

@@ -43,15 +43,13 @@ def queued(ledger: Ledger) -> Ledger:
         (PLAIN, "2026-01-01", "consumer plain/shop is not partitioned"),
     ],
 )
-def test_every_way_to_remove_asks_for_the_key_where_there_are_partitions(
+def test_every_way_to_remove_asks_for_the_key(
     queued: Ledger, call: Call, site: Site, name: str, key: str | None, words: str
 ) -> None:
     path, keys = f"/consumers/{name}", {} if key is None else {"key": key}
-
     told = call("queue", "rm", name, "--why", "x", *(() if key is None else ("--key", key)))
     refused = site.delete(f"/api/v1{path}/queue", params={"why": "x"} | ({} if key is None else {"target_key": key}))
     shown = site.submit(f"{path}/remove", f"{path}/remove", f"{path}/remove", why="x", **({"key": ""} | keys))
-
     assert (told.code, refused.status_code, shown.status_code) == (2, 422, 422)
     assert words in told.err
     assert "--key" in told.err
@@ -83,10 +81,8 @@ def test_rule_9_6_what_is_due_is_decided_first_only_if_an_evaluator_has_read_pre
         ledger.writer.set_cursor("events", (now - timedelta(seconds=read_before)).isoformat())
     at = Installation(ledger, now=lambda: now)
     (record,) = ledger.reader.consumers.all()
-
     with nullcontext() if is_late else pytest.raises(UnknownEvent, match="no queued event matches"):
         assert remove_queued(at, Selection(record), by="me", why="wrong") == 1
-
     made = [each.made for each in ledger.reader.decisions.find()]
     assert made == ([] if is_late else [NOON + timedelta(hours=1)])
 
@@ -98,9 +94,7 @@ def test_a_decision_that_is_given_up_while_nobody_reads_prefects_logs_leads_to_n
     (waiting,) = ledger.reader.decisions.find()
     update(ledger, ORDERS, 1)
     at = Installation(ledger, now=lambda: NOON + timedelta(hours=3))
-
     give_up(at, waiting.id, by="me", why="wrong")
-
     assert [each.id for each in ledger.reader.decisions.find()] == [waiting.id]
     ledger.writer.clock.run(at.now(), at.now())
     assert len(ledger.reader.decisions.find()) == 2

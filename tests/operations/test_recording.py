@@ -17,7 +17,7 @@ from assetflow.core.values.events import EXTRA_BYTES, Origin, Recording, event_b
 from assetflow.errors import AssetflowError
 from assetflow.ledger import Ledger
 from assetflow.operations.installation import Installation
-from assetflow.operations.recording import record, record_here, through_prefect
+from assetflow.operations.recording import record, through_prefect
 from assetflow.prefect_io.rest import TaskApi
 from tests.cli.conftest import Call
 from tests.cli.shop import NOON, ORDERS, deploy
@@ -68,7 +68,7 @@ def ways(ledger: Ledger, call: Call, site: Site) -> dict[str, Way]:
         (json.dumps({"rows": "x" * EXTRA_BYTES}), "a", "he extra has 65547 bytes, the limit is 65536"),
     ],
 )
-def test_every_way_refuses_what_an_update_may_not_hold(
+def test_every_way_refuses_the_same(
     ways: dict[str, Way], ledger: Ledger, way: str, extra: str, key: str, words: str
 ) -> None:
     assert words in ways[way](extra, key)
@@ -79,27 +79,10 @@ def test_an_update_leads_to_decisions_that_somebody_is_told_of(ledger: Ledger) -
     deploy(ledger, "report/shop", ORDERS)
     told: list[str] = []
     here = Installation(ledger, on_recorded=lambda: told.append("recorded"), now=lambda: NOON)
-
     recorded, again = record(here, RECORDING), record(here, RECORDING)
-
     assert [(name, decision.events[0].id) for name, decision in recorded.decisions] == [("report/shop", EVENT.id)]
     assert (recorded.events[0].sequence, again.events, again.decisions) == (1, [], [])
     assert told == ["recorded"], "what is known already decides nothing"
-
-
-def test_beside_a_ledger_that_decides_no_more_only_prefect_is_written(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    beside = Installation(ledger, other_ledger=lambda: "9")
-    monkeypatch.setattr(TaskApi, "connect", lambda patience: TaskApi(PREFECT, patience=patience))
-    with respx.mock:
-        respx.post(f"{PREFECT}/artifacts/").respond(201, json={"id": str(UUID(int=1))})
-        respx.post(f"{PREFECT}/events").respond(204)
-        (warning,) = record(beside, RECORDING).warnings
-    assert "ledger 9 has taken over" in warning
-    with pytest.raises(AssetflowError, match="nothing is recorded"):
-        record_here(beside, RECORDING)
-    assert ledger.reader.events.count() == 0
 
 
 @pytest.mark.parametrize("command", [("emit", ORDERS.uri), ("observe", ORDERS.uri, "etag-1")])

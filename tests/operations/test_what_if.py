@@ -37,9 +37,7 @@ def chain(ledger: Ledger) -> None:
 def test_an_update_starts_some_and_tells_what_the_others_still_need(ledger: Ledger) -> None:
     chain(ledger)
     before = ledger.reader.status()
-
     preview = if_updated(ledger.reader, [an_update(ORDERS)], NOON)
-
     assert [(run.consumer, run.updates) for run in preview.starts] == [("report/shop", 1)]
     assert [(each.consumer, each.words) for each in preview.waits] == [("both/shop", "still needs customers")]
     assert preview.further == ("board/shop", "wall/shop")
@@ -51,18 +49,10 @@ def test_what_is_queued_already_counts(ledger: Ledger) -> None:
     deploy(ledger, "both/shop", ORDERS & CUSTOMERS)
     for minute in (1, 2):
         update(ledger, CUSTOMERS, minute)
-
     (run,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).starts
-
     assert run.updates == 3, "a decision consumes everything that is queued"
-
-
-def test_an_update_that_is_recorded_changes_nothing(ledger: Ledger) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    update(ledger, ORDERS, 1)
-    what = if_updated(ledger.reader, [an_update(ORDERS, minute=1)], NOON)
-    assert what.known
-    assert not what.starts
+    what = if_updated(ledger.reader, [an_update(CUSTOMERS, minute=1)], NOON)
+    assert (what.known, what.starts) == (True, ()), "it is recorded"
 
 
 def test_what_many_flows_refuse_for_one_reason_is_one_sentence(ledger: Ledger) -> None:
@@ -109,9 +99,7 @@ def test_a_paused_consumer_says_so_and_a_resume_starts_it(ledger: Ledger) -> Non
     update(ledger, ORDERS, 1)
     record = ledger.reader.consumers.get(consumer.id)
     assert record is not None
-
     preview = if_resumed(ledger.reader, record, NOON)
-
     assert [(run.consumer, run.updates) for run in preview.starts] == [("report/shop", 1)]
     assert preview.further == ("board/shop",)
     assert ledger.reader.decisions.find() == []
@@ -119,15 +107,11 @@ def test_a_paused_consumer_says_so_and_a_resume_starts_it(ledger: Ledger) -> Non
     assert len(decisions) == 1
 
 
-def test_a_completed_run_starts_what_its_outlets_start(ledger: Ledger) -> None:
+def test_a_run_or_a_backfill_starts_what_its_outlets_start(ledger: Ledger) -> None:
     chain(ledger)
     preview = if_run(ledger.reader, "report/shop", [None], NOON)
     assert [run.consumer for run in preview.starts] == ["board/shop"]
     assert (preview.updates, preview.further) == ((REPORT.uri,), ("wall/shop",))
-
-
-def test_a_backfill_tells_what_follows_besides_its_own_runs(ledger: Ledger) -> None:
-    chain(ledger)
     preview = if_backfilled(ledger.reader, [{"report/shop": [None]}], NOON)
     assert [run.consumer for run in preview.starts] == ["board/shop"]
     assert preview.further == ("wall/shop",)

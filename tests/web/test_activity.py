@@ -39,7 +39,7 @@ def ran(ledger: Ledger) -> UUID:
     return decision.id
 
 
-def test_a_run_says_why_what_it_consumed_and_what_it_produced(site: Site, ledger: Ledger) -> None:
+def test_pages_of_runs_say_why_what_was_consumed_and_what_was_produced(site: Site, ledger: Ledger) -> None:
     ran(ledger)
     page = site.page(f"/runs/{RUN}")
     assert "report/nightly runs because its condition held at 2026-01-01 12:02:00 UTC, with 2 events." in page.text
@@ -56,10 +56,6 @@ def test_a_run_says_why_what_it_consumed_and_what_it_produced(site: Site, ledger
     assert f"/events/{event_id(3)}" in page.links
     assert f"{PREFECT}/runs/flow-run/{RUN}" in page.links
     assert f"{PREFECT}/runs/task-run/{UUID(int=13)}" in page.links
-
-
-def test_a_run_that_nobody_decided_shows_what_it_produced(site: Site, ledger: Ledger) -> None:
-    ran(ledger)
     page = site.page(f"/runs/{SOURCE}")
     assert "No decision of assetflow started the run" in page.text
     assert [given["href"] for given in page.named("a") if given.get("aria-current") == "page"] == ["/runs"]
@@ -126,6 +122,9 @@ def test_updates_and_decisions_stand_newest_first_and_can_be_filtered(site: Site
     assert "on orders , customers" in page.text or "on orders, customers" in page.text
     assert f"/runs/{RUN}" in page.links
     assert f"/runs/{SOURCE}" in page.links
+    assert "Similar names" in site.page("/activity?asset=ordrs").text
+    assert "Similar names: report/nightly" in site.page("/activity?consumer=report/nightli").text
+    assert site.get("/activity?asset=%20x%20:%20").status_code == 200
 
 
 def test_open_pages_look_again_until_runs_have_ended(site: Site, ledger: Ledger) -> None:
@@ -146,13 +145,6 @@ def test_open_pages_look_again_until_runs_have_ended(site: Site, ledger: Ledger)
     assert [looks(path).strip() for path in (*pages, f"/runs/{RUN}")] == ["10s"] * 4
     ledger.writer.decisions.ended("Completed", NOON, flow_run_id=RUN)
     assert [looks(path).strip() for path in (*pages, f"/runs/{RUN}")] == [""] * 4
-
-
-def test_a_filter_for_something_unknown_says_what_comes_near(site: Site, ledger: Ledger) -> None:
-    ran(ledger)
-    assert "Similar names" in site.page("/activity?asset=ordrs").text
-    assert "Similar names: report/nightly" in site.page("/activity?consumer=report/nightli").text
-    assert site.get("/activity?asset=%20x%20:%20").status_code == 200
 
 
 def test_pages_of_the_activity_hold_everything_once(site: Site, ledger: Ledger) -> None:

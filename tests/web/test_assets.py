@@ -25,6 +25,7 @@ from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.recordings import learned_from_prefect_event
 from assetflow.watchers import FileTrigger, MessageQueueTrigger
+from tests.api.fake_prefect import FakePrefect
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
@@ -33,6 +34,7 @@ from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
 
 ASSET = "/asset?asset=orders"
+Materialize = Callable[..., httpx.Response]
 
 
 def test_an_asset_shows_its_watchers_and_whence_an_update_came(site: Site, ledger: Ledger) -> None:
@@ -61,7 +63,6 @@ def test_assets_are_listed_with_who_has_to_do_with_them(site: Site, ledger: Ledg
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
     deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
     update(ledger, ORDERS, -5, aliases=("fresh",))
-
     page = site.page("/assets")
     (row,) = [row for row in page.rows if row.startswith("orders")]
     assert row == "orders s3://lake/orders shop 5 min ago ingest/hourly report/nightly fresh"
@@ -75,19 +76,17 @@ def test_8_13_the_page_of_an_asset_says_how_fresh_it_is(site: Site, ledger: Ledg
     deploy(ledger, "report/nightly", fresh, now=NOON - timedelta(hours=1))
     update(ledger, ORDERS, -40)
     ledger.writer.clock.run(NOON, NOON)
-
     page = site.page(ASSET)
     assert "Freshness fail since 10 min ago 40 min old, and has to be at most 30 min old" in page.text
     assert "Data time 40 min ago" in page.text
 
 
-def test_what_a_flow_declares_to_make_has_its_page_before_its_first_update(make_site: MakeSite, ledger: Ledger) -> None:
+def test_what_a_flow_declares_to_make_has_its_page(make_site: MakeSite, ledger: Ledger, prefect: FakePrefect) -> None:
     ingest = uuid4()
     ledger.writer.lineage.declare(
         ingest, "ingest/hourly", declaration_to_text(FlowDeclaration(produces=(ORDERS,))), NOON
     )
-    prefect = FakePrefect()
-    site = make_site(prefect=lambda: prefect)
+    site = make_site(prefect=prefect.connect)
     assert site.page("/assets").rows[1] == "orders s3://lake/orders shop never ingest/hourly"
 
     page = site.page(ASSET)
@@ -116,7 +115,7 @@ def test_search_and_group_narrow_the_list(site: Site, ledger: Ledger) -> None:
     assert "Nothing has “zzz” in its name, URI or group" in site.page("/assets?search=zzz").text
 
 
-def test_htmx_gets_the_list_alone_and_its_history_the_whole_page(site: Site, ledger: Ledger) -> None:
+def test_htmx_gets_the_list_alone_and_an_unknown_asset_is_not_found(site: Site, ledger: Ledger) -> None:
     update(ledger, ORDERS, 0)
     part = site.get("/assets?search=ord", headers={"hx-request": "true"})
     assert "<html" not in part.text
@@ -124,6 +123,9 @@ def test_htmx_gets_the_list_alone_and_its_history_the_whole_page(site: Site, led
     assert "HX-Request" in part.headers["vary"]
     whole = site.get("/assets", headers={"hx-request": "true", "hx-history-restore-request": "true"})
     assert "<html" in whole.text
+    answer = site.get("/asset?asset=ordrs")
+    assert answer.status_code == 404
+    assert "/asset?asset=orders" in site.page("/asset?asset=ordrs").links
 
 
 def test_thousands_are_paged(site: Site, ledger: Ledger) -> None:
@@ -144,7 +146,6 @@ def test_an_asset_with_its_events_and_receipts_at_a_glance(site: Site, ledger: L
     run = SourceFlowRun(uuid4(), "calm-fox", flow_name="ingest", deployment_name="hourly")
     origin = Origin("task", SourceTaskRun(uuid4(), "load-a1b"), run)
     update(ledger, ORDERS, -3, origin=origin, extra={"rows": 12, "api_token": "sk-1"})
-
     page = site.page(ASSET)
     assert page.title == "orders · assetflow"
     assert page.rows[1] == (
@@ -163,13 +164,6 @@ def test_older_events_are_on_pages_of_their_own(site: Site, ledger: Ledger) -> N
     rest = site.page(older.partition("#")[0])
     assert len(rest.rows) == 6
     assert not [link for link in rest.links if "before=" in link]
-
-
-def test_an_unknown_asset_is_not_found_and_the_nearest_are_named(site: Site, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 0)
-    answer = site.get("/asset?asset=ordrs")
-    assert answer.status_code == 404
-    assert "/asset?asset=orders" in site.page("/asset?asset=ordrs").links
 
 
 def test_partitions_are_a_map_with_gaps(site: Site, ledger: Ledger) -> None:
@@ -301,7 +295,6 @@ def test_a_key_moves_the_map_and_the_address_keeps_the_position(site: Site) -> N
     shown = site.page(part)
     (marked,) = [given for _, given in shown.tags if "cell" in given.get("class", "") and "aria-current" in given]
     assert marked["title"] == "2013-01-02T01: updated"
-
     at = f"/asset?asset={quote(HOURLY.uri, safe='')}&key=2013-01-02T01&at=2013-01-10T00%3A00%3A00"
     headers = {"hx-request": "true", "hx-current-url": f"{site.base_url}/asset?asset=hourly&key=2013-01-02T01&x=1"}
     moved = site.get("/asset/partitions?asset=hourly&at=2013-01-10", headers=headers)
@@ -387,7 +380,7 @@ def test_create_event_records_and_shows_what_became_of_it(make_site: MakeSite, l
         ({"partition_key": "k" * 251}, "the limit is 250"),
     ],
 )
-def test_a_form_that_is_wrong_is_shown_again_with_the_reason(
+def test_a_form_that_is_wrong_is_shown_with_the_reason(
     site: Site, ledger: Ledger, fields: dict[str, str], told: str
 ) -> None:
     deploy(ledger, "audit/all", ORDERS)
@@ -395,6 +388,7 @@ def test_a_form_that_is_wrong_is_shown_again_with_the_reason(
     assert answer.status_code == 422
     page = read(answer.text)
     assert told.lower() in page.text.lower()
+    assert [given["name"] for _, given in page.tags if "autofocus" in given] == [*fields]
     assert [given["id"] for given in page.named("dialog") if "data-open" in given] == ["create-event"]
     assert not ledger.reader.events.find()
 
@@ -424,43 +418,6 @@ def test_each_form_has_an_address(site: Site, ledger: Ledger, place: str, dialog
     assert set(labels) <= set(ids)
 
 
-def test_a_refused_form_has_the_focus_on_what_is_wrong(site: Site, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 0)
-    page = read(site.submit("/asset/events", ASSET, "/asset/events", extra="{}", partition_key=" ").text)
-    (focused,) = [given["name"] for _, given in page.tags if "autofocus" in given]
-    assert focused == "partition_key"
-    assert [given["action"] for given in page.named("form") if "/asset/events" in given.get("action", "")] == [
-        "/asset/events?asset=s3%3A%2F%2Flake%2Forders"
-    ]
-
-
-class FakePrefect:
-    """Notes the runs that are asked for."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.error: Exception | None = None
-
-    async def __aenter__(self) -> FakePrefect:
-        if self.error is not None:
-            raise self.error
-        return self
-
-    async def __aexit__(self, *_: object) -> None: ...
-
-    async def get(self, _: str) -> dict[str, Any]:
-        properties = {
-            "day": {"type": "string", "position": 0},
-            "full": {"type": "boolean", "position": 1, "default": False, "description": "Load everything"},
-            "triggering_asset_events": {"position": 2},
-        }
-        return {"parameter_openapi_schema": {"properties": properties}, "parameters": {"day": "today"}}
-
-    async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        self.asked.append((path, body))
-        return {"id": str(UUID(int=7))}
-
-
 @pytest.fixture
 def maker(ledger: Ledger) -> UUID:
     """A deployment that makes orders, which were updated before."""
@@ -470,17 +427,24 @@ def maker(ledger: Ledger) -> UUID:
 
 @pytest.fixture
 def prefect() -> FakePrefect:
-    return FakePrefect()
+    """Notes the runs that are asked for."""
+    properties = {
+        "day": {"type": "string", "position": 0},
+        "full": {"type": "boolean", "position": 1, "default": False, "description": "Load everything"},
+        "triggering_asset_events": {"position": 2},
+    }
+    flow = {"parameter_openapi_schema": {"properties": properties}, "parameters": {"day": "today"}}
+    return FakePrefect(lambda _, body: flow if body is None else {"id": str(UUID(int=7))})
 
 
 @pytest.fixture
-def materialize(make_site: MakeSite, prefect: FakePrefect) -> Callable[..., httpx.Response]:
+def materialize(make_site: MakeSite, prefect: FakePrefect) -> Materialize:
     """Fills in the form of orders, and sends it."""
-    return partial(make_site(prefect=lambda: prefect).submit, "/asset/materialize", ASSET, "/asset/materialize")
+    return partial(make_site(prefect=prefect.connect).submit, "/asset/materialize", ASSET, "/asset/materialize")
 
 
-def test_materialize_runs_the_deployment_that_makes_it(
-    site: Site, maker: UUID, prefect: FakePrefect, materialize: Callable[..., httpx.Response]
+def test_materialize_runs_its_deployment(
+    site: Site, maker: UUID, prefect: FakePrefect, materialize: Materialize
 ) -> None:
     answer = materialize(parameters='{"full": true}', partition_key="k")
     assert answer.status_code == 303
@@ -492,10 +456,10 @@ def test_materialize_runs_the_deployment_that_makes_it(
 
 
 @pytest.mark.usefixtures("maker")
-def test_the_parameters_of_the_flow_become_fields_of_the_form(
-    make_site: MakeSite, prefect: FakePrefect, materialize: Callable[..., httpx.Response]
+def test_the_flows_parameters_become_fields(
+    make_site: MakeSite, prefect: FakePrefect, materialize: Materialize
 ) -> None:
-    site = make_site(prefect=lambda: prefect)
+    site = make_site(prefect=prefect.connect)
     part = read(site.get(f"/asset/materialize/parameters?asset={ORDERS.uri}", headers={"hx-request": "true"}).text)
     assert [each["name"] for each in part.named("input")] == ["parameter:day", "parameter:full"]
     assert 'day Default: "today". full Load everything. Default: false.' in part.text
@@ -507,55 +471,42 @@ def test_the_parameters_of_the_flow_become_fields_of_the_form(
 
 
 @pytest.mark.usefixtures("maker")
-def test_a_parameter_that_the_flow_does_not_have_starts_nothing(
-    prefect: FakePrefect, materialize: Callable[..., httpx.Response]
-) -> None:
+def test_when_nothing_can_be_started_the_form_says_so(prefect: FakePrefect, materialize: Materialize) -> None:
     answer = materialize(parameters='{"nope": 1}')
     assert answer.status_code == 422
     assert "The flow has no parameter 'nope'. It takes day and full." in read(answer.text).text
     assert prefect.asked == []
-
-
-@pytest.mark.usefixtures("maker")
-def test_of_several_flows_one_is_chosen(
-    ledger: Ledger, prefect: FakePrefect, materialize: Callable[..., httpx.Response]
-) -> None:
-    second = deploy(ledger, "two/b", Asset("s3://lake/landing"), produces=(ORDERS,))
-    assert materialize(producer="no/such").status_code == 422
-    assert materialize(producer="two/b").status_code == 303
-    assert prefect.asked[0][0] == f"/deployments/{second.deployment_id}/create_flow_run"
-
-
-@pytest.mark.usefixtures("maker")
-def test_when_prefect_is_away_the_form_says_so(
-    prefect: FakePrefect, materialize: Callable[..., httpx.Response]
-) -> None:
     prefect.error = PrefectUnreachable("Prefect does not answer", fix="Check that the Prefect server is running")
     answer = materialize()
     assert answer.status_code == 422
     assert "Prefect does not answer. Check that the Prefect server is running" in answer.text
 
 
+@pytest.mark.usefixtures("maker")
+def test_of_several_flows_one_is_chosen(ledger: Ledger, prefect: FakePrefect, materialize: Materialize) -> None:
+    second = deploy(ledger, "two/b", Asset("s3://lake/landing"), produces=(ORDERS,))
+    assert materialize(producer="no/such").status_code == 422
+    assert materialize(producer="two/b").status_code == 303
+    assert prefect.asked[0][0] == f"/deployments/{second.deployment_id}/create_flow_run"
+
+
 def test_an_event_tells_where_it_came_from_and_every_receipt(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
     deploy(ledger, "audit/all", AssetAlias("fresh"))
     run = SourceFlowRun(uuid4(), "calm-fox", flow_name="ingest", deployment_name="hourly", parameters={"password": "x"})
-    update(ledger, ORDERS, 1, origin=Origin("task", None, run), aliases=("fresh",), metrics={"rows": 1234})
+    checks = (CheckResult("at_least", "error", True, "at least 1 row", found=3),)
+    checks += (CheckResult("sane", "warn", False, "no <b>", found=2),)
+    fields: dict[str, Any] = {"aliases": ("fresh",), "metrics": {"rows": 1234}, "checks": checks}
+    update(ledger, ORDERS, 1, origin=Origin("task", None, run), **fields)
     page = site.page(f"/events/{event_id(1)}")
     assert "flow run calm-fox (ingest/hourly)" in page.text
     assert page.rows[1].startswith("queued report/nightly Waits in the queue")
     assert page.rows[2].startswith("consumed audit/all")
     assert "Rows 1,234" in page.text
-    assert '"password": "[redacted]"' in page.text
-    assert f"/runs/{run.id}" in page.links
-
-
-def test_an_event_tells_what_its_checks_found(site: Site, ledger: Ledger) -> None:
-    found = CheckResult("sane", "warn", False, "no <b>", found=2)
-    update(ledger, ORDERS, 1, checks=(CheckResult("at_least", "error", True, "at least 1 row", found=3), found))
-    page = site.page(f"/events/{event_id(1)}")
     assert "Check at_least: found 3, wanted at least 1 row" in page.text
     assert "Check failed sane: found 2, wanted no <b>" in page.text
+    assert '"password": "[redacted]"' in page.text
+    assert f"/runs/{run.id}" in page.links
 
 
 def test_rule_2_9_a_failure_that_prefect_tells_of_is_on_the_page_of_its_asset(site: Site, ledger: Ledger) -> None:
@@ -578,12 +529,3 @@ def test_very_many_receipts_are_on_pages_of_their_own(site: Site, ledger: Ledger
     rest = site.page(f"/events/{event_id(1)}?offset=50")
     assert "51–60 of 60" in rest.text
     assert rest.rows[-1].startswith("consumed report/59")
-
-
-def test_pages_link_into_prefect(site: Site, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = SourceFlowRun(uuid4(), "calm-fox")
-    update(ledger, ORDERS, 1, origin=Origin("task", None, run))
-    monkeypatch.setattr(
-        "assetflow.ledger.read.reader.Reader.prefect_api_url", lambda _: "http://prefect.example:4200/api"
-    )
-    assert f"http://prefect.example:4200/runs/flow-run/{run.id}" in site.page(ASSET).links

@@ -75,7 +75,6 @@ def test_a_failed_run_shows_why_the_end_of_its_log_and_what_it_would_start(make_
     (last,) = [row for row in page.rows if row.startswith("customers")]
     assert last.endswith("last one needed")
     assert "good" not in str(page.named("tr"))
-
     end = site.page(f"/runs/{RUN}/end")
     assert f"Why it failed Failed {ERROR}" in end.text
     assert end.text.index("Reading amqp://") < end.text.index("Encountered <b>an</b> exception")
@@ -107,7 +106,6 @@ def test_a_run_is_retried_or_started_again_with_what_it_was_given(make_site: Mak
     assert "Prefect runs it again" in site.page(done.headers["location"]).text
     done = site.submit(f"/runs/{RUN}/again", end, f"/runs/{RUN}/again")
     assert f"/runs/{NEW}" in site.page(done.headers["location"]).links
-
     (retried, state), (created, body) = prefect.asked
     assert (retried, state["state"]["name"]) == (f"/flow_runs/{RUN}/set_state", "AwaitingRetry")
     assert created == f"/deployments/{DEPLOYMENT}/create_flow_run"

@@ -109,12 +109,6 @@ async def test_events_and_decisions_are_told_with_whose_they_are(live: Live, led
     assert found.consumers == {"audit/all"}
 
 
-async def test_nobody_looks_when_no_page_is_open(live: Live) -> None:
-    async with listening(live):
-        await looked(live)
-    assert live.seen is None
-
-
 async def test_one_look_serves_all_pages(live: Live, ledger: Ledger) -> None:
     async with listening(live) as one, listening(live) as other:
         await looked(live)
@@ -124,6 +118,7 @@ async def test_one_look_serves_all_pages(live: Live, ledger: Ledger) -> None:
                 change = await heard.get()
             assert change is not None
             assert "events" in change.kinds
+    assert live.seen is None, "nobody looks when no page is open"
 
 
 def test_a_page_says_why_nobody_evaluates_and_since_when(make_site: MakeSite, ledger: Ledger) -> None:
@@ -140,9 +135,7 @@ def test_a_page_says_why_nobody_evaluates_and_since_when(make_site: MakeSite, le
     assert "Last sign of life: 7 min ago" in site.page("/assets").text
 
 
-def test_a_page_says_that_prefect_cannot_be_reached_and_leads_to_what_waits(
-    make_site: MakeSite, ledger: Ledger
-) -> None:
+def test_a_page_says_that_prefect_is_away_and_leads_to_what_waits(make_site: MakeSite, ledger: Ledger) -> None:
     ledger.writer.lease.acquire(Holder.this_process(uuid4()))
     for flow in ("ran", "waits"):
         deploy(ledger, f"{flow}/nightly", ORDERS)
@@ -178,16 +171,13 @@ def test_what_needs_prefect_is_not_offered_while_it_is_away(make_site: MakeSite,
     assert offered()
 
 
-def test_a_command_in_a_banner_is_code(make_site: MakeSite) -> None:
+def test_banners_show_commands_as_code_and_each_reason_once(make_site: MakeSite) -> None:
     told = {"times": "run `assetflow status`, or ask <b>", "starting": "an odd ` and `<i>`"}
     site = make_site(troubles=lambda: told)
     answer = site.get("/troubles").text
     assert "with <code>assetflow evaluator start</code>." in answer
     assert "run <code>assetflow status</code>, or ask &lt;b&gt;" in answer
     assert "an odd <code> and </code>&lt;i&gt;`" in answer
-
-
-def test_one_reason_has_one_banner_that_ends_as_a_sentence(make_site: MakeSite) -> None:
     gone = "Prefect does not answer: <b>. Check that it runs (`prefect server start`)"
     site = make_site(troubles=lambda: {"deployments": gone, "launching": gone, "binding": gone, "times": "odd `"})
     html = site.get("/troubles").text
@@ -229,12 +219,9 @@ def test_a_page_names_a_watcher_that_fails(site: Site, ledger: Ledger) -> None:
     assert "watcher" not in site.get("/troubles").text.replace("evaluator", "")
 
 
-def test_troubles_of_another_process_are_those_that_it_writes_to_the_ledger(ledger: Ledger) -> None:
+def test_troubles_of_another_process_are_those_of_the_ledger(ledger: Ledger) -> None:
+    assert [each.title for each in troubles_of(Backend(ledger))] == [STOPPED.reason]
     kept = {"name": "reading Prefect's logs", "since": NOON.isoformat(), "reason": "Prefect does not answer"}
     ledger.writer.set_cursor(HELD_UP, [kept])
     ledger.writer.lease.acquire(Holder.this_process(uuid4()))
     assert [each.title for each in troubles_of(Backend(ledger))] == ["Prefect cannot be reached"]
-
-
-def test_troubles_are_those_of_the_ledger(ledger: Ledger) -> None:
-    assert [each.title for each in troubles_of(Backend(ledger))] == [STOPPED.reason]

@@ -93,6 +93,14 @@ def test_all_are_listed_and_those_that_nothing_made_good_need_a_person(make_site
         assert words in overview
     assert "loader/shop" not in overview.partition("Waiting longest")[0]
     assert DOWN in overview
+    found = [(each.kind, each.what, each.below) for each in needs(ledger.reader)]
+    assert found == [
+        ("crashed", "orders-producer/shop", 2),
+        ("failed", "forecast/shop", 1),
+        ("failed", "fraud-check/shop", 0),
+        ("failed", "nightly/shop", 0),
+        ("failed", "visits/shop 2026-01-01", 0),
+    ]
 
 
 def test_a_run_that_no_decision_started_says_what_is_known_of_it(make_site: MakeSite, ledger: Ledger) -> None:
@@ -110,7 +118,7 @@ def test_a_run_that_no_decision_started_says_what_is_known_of_it(make_site: Make
         assert "unknown" not in page
 
 
-def test_the_page_of_a_flow_says_first_what_failed_and_leads_to_its_runs(site: Site, ledger: Ledger) -> None:
+def test_pages_of_a_flow_say_first_what_failed_its_own_runs_or_its_makers(site: Site, ledger: Ledger) -> None:
     bad_day(ledger)
     page = site.page("/consumers/forecast/shop")
     assert "Failed 8 times since 2026-01-01 12:02:00 UTC, last: n/a in line 7. Nothing has made it good." in page.text
@@ -120,6 +128,12 @@ def test_the_page_of_a_flow_says_first_what_failed_and_leads_to_its_runs(site: S
     assert "Failed: no such file" in site.page("/consumers/visits/shop?key=2026-01-01").text
     assert "no such file" not in site.page("/consumers/visits/shop?key=2026-01-02").text
     assert "Runs at 02:00 every day" in site.page("/consumers/nightly/shop").text
+    told = "orders-producer/shop crashed at 2026-01-01 12:01:00 UTC: no memory"
+    assert told in site.page("/consumers/forecast/shop").text
+    assert "orders-producer/shop crashed" in site.page(f"/asset?asset={ORDERS.uri}").text
+    assert "loader/shop crashed" not in site.page(f"/asset?asset={SHOP.uri}").text
+    update(ledger, ORDERS, 30)
+    assert told not in site.page("/consumers/forecast/shop").text
 
 
 @pytest.mark.rule("4.9")
@@ -145,18 +159,6 @@ def test_a_maker_without_a_schedule_leads_to_its_runs(site: Site, ledger: Ledger
     assert site.get("/consumers/loader/shap").status_code == 404
 
 
-def test_that_for_which_most_waits_comes_first(ledger: Ledger) -> None:
-    bad_day(ledger)
-    found = [(each.kind, each.what, each.below) for each in needs(ledger.reader)]
-    assert found == [
-        ("crashed", "orders-producer/shop", 2),
-        ("failed", "forecast/shop", 1),
-        ("failed", "fraud-check/shop", 0),
-        ("failed", "nightly/shop", 0),
-        ("failed", "visits/shop 2026-01-01", 0),
-    ]
-
-
 def test_what_else_needs_a_person(ledger: Ledger) -> None:
     deploy(ledger, "report/shop", ORDERS)
     (decision,) = update(ledger, ORDERS, 1)
@@ -172,16 +174,6 @@ def test_what_else_needs_a_person(ledger: Ledger) -> None:
     ]
     assert found[1].words == "2 times in a day, last: no uri 2"
     assert needs_of(ledger.reader, NOON + timedelta(days=2), {})[0].kind == "undeliverable"
-
-
-def test_a_maker_that_crashed_is_named_where_its_asset_is_waited_for(site: Site, ledger: Ledger) -> None:
-    bad_day(ledger)
-    told = "orders-producer/shop crashed at 2026-01-01 12:01:00 UTC: no memory"
-    assert told in site.page("/consumers/forecast/shop").text
-    assert "orders-producer/shop crashed" in site.page(f"/asset?asset={ORDERS.uri}").text
-    assert "loader/shop crashed" not in site.page(f"/asset?asset={SHOP.uri}").text
-    update(ledger, ORDERS, 30)
-    assert told not in site.page("/consumers/forecast/shop").text
 
 
 def test_a_long_list_shows_the_first_and_the_way_to_all(site: Site, ledger: Ledger) -> None:

@@ -1,11 +1,14 @@
-"""The history of an asset: metrics of its updates in words and as small plots."""
+"""How pages put it: metrics in words and as small plots, sentences with times and ids as elements, the rest as text."""
 
 from __future__ import annotations
+
+from uuid import UUID
 
 import pytest
 
 from assetflow.core.values.events import AssetEvent, CheckResult, Origin, Recording, Severity
 from assetflow.ledger import Ledger
+from assetflow.web.pages import told
 from assetflow.web.plots import metrics_words, span_words
 from tests.cli.shop import NOON, ORDERS, event_id, update
 from tests.web.conftest import Site
@@ -17,7 +20,6 @@ SEEN: tuple[tuple[Severity, bool], ...] = (("error", True), ("warn", False), ("e
 def test_metrics_and_gaps_are_plotted_with_words_for_those_who_hear_them(site: Site, ledger: Ledger) -> None:
     for minute, rows in ((-30, 10), (-20, 1_200), (-5, 600)):
         update(ledger, ORDERS, minute, metrics={"rows": rows, "bytes": rows * 5_000, "seconds": 42.129})
-
     page = site.page(PAGE)
     labels = [each["aria-label"] for each in page.named("svg") if each.get("role") == "img"]
     assert labels == [
@@ -40,7 +42,6 @@ def test_an_update_with_other_columns_says_so(site: Site, ledger: Ledger) -> Non
         (-6, {"rows": 4, "schema": 255}),
     ):
         update(ledger, ORDERS, minute, metrics=metrics)
-
     page = site.page(PAGE)
     assert [row.count("schema changed") for row in page.rows[1:]] == [1, 0, 0, 0]
     assert "4 rows · schema changed" in page.text
@@ -78,9 +79,28 @@ def test_rule_12_7_the_history_of_each_check_is_plotted(site: Site, ledger: Ledg
         update(ledger, ORDERS, minute, checks=(result,))
     refused = AssetEvent(event_id(-7), ORDERS, NOON, Origin("api"), checks=(found[2],))
     ledger.writer.events.record([Recording(refused.id, held_back=(refused,))], NOON)
-
     page = site.page(PAGE)
     labels = [each["aria-label"] for each in page.named("svg") if each.get("role") == "img"]
     assert "no_nulls(id) failed 2 of 3 times, and failed last" in labels
     assert [each["class"] for each in page.named("rect")] == ["good", "wait", "bad"]
     assert "held back: no_nulls(id): found 2, wanted no nulls in id" in site.page("/").text
+
+
+ID = UUID("8accd21f-37da-4369-9225-57ff3ccd8b34")
+
+
+def test_times_ids_and_commands_become_elements_and_the_rest_stays_text() -> None:
+    text = f"waiting since 2026-01-01 12:00:00 UTC; satisfied by event {ID}, decision {ID}"
+    assert told(text) == (
+        'waiting since <time datetime="2026-01-01T12:00:00Z" title="2026-01-01 12:00:00 UTC" data-at>'
+        "2026-01-01 12:00:00 UTC</time>; "
+        f'satisfied by event <a class="said" href="/events/{ID}">8accd21f</a>, '
+        f'decision <a class="said" href="/decisions/{ID}">8accd21f</a>'
+    )
+    assert told('<script>"x"</script> & \u202e') == "&lt;script&gt;&#34;x&#34;&lt;/script&gt; &amp; \\u202e"
+    assert told(f"the asset s3://lake/{ID}") == f"the asset s3://lake/{ID}"
+    assert told("`assetflow assets ls` lists the assets") == '<a href="/assets">Assets</a> lists the assets'
+    again = f'Replay it with <a href="/decisions/{ID}">Try again</a>.'
+    assert told(f"Replay it with `assetflow queue replay {ID}`.") == again
+    start = "start one with `assetflow evaluator start`"
+    assert told(start) == "start one with <code>assetflow evaluator start</code>"

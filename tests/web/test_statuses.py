@@ -29,35 +29,20 @@ def made(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def test_the_list_has_a_state_if_a_flow_keeps_assets_up_to_date(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, A)
-    ledger.writer.events.record([update(A)], NOON)
-    assert "State" not in site.page("/assets").text
-
-    deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
-
-    rows = site.page("/assets").rows
-    assert rows[0].startswith("Asset State Last update")
-    assert f"{A.uri} source" in rows[1]
-    assert f"{B.uri} missing" in rows[2]
-
-
 @pytest.mark.usefixtures("made")
-def test_the_page_of_an_asset_says_what_has_changed(site: Site) -> None:
+def test_the_pages_of_an_asset_its_source_and_its_reader_say_what_has_changed(site: Site) -> None:
     part = site.page("/asset/status", params={"asset": B.uri})
-
     assert "stale" in part.text
     assert f"{A.uri} changed: first → second, 0 s ago, not read yet." in part.text
     assert "make-c/x It waits for make-b/x" in " ".join(part.text.split())
     assert any(row.startswith("made") for row in part.rows)
-
-
-@pytest.mark.usefixtures("made")
-def test_the_page_of_a_source_says_who_reads_it(site: Site) -> None:
     part = site.page("/asset/status", params={"asset": A.uri})
-
     assert "No flow makes this asset." in part.text
     assert [row.split()[0] for row in part.rows] == ["Read", "make-b/x", "Version", "second", "first"]
+    text = site.page("/consumers/make-c/x").text
+    assert f"It waits for make-b/x: {C.uri} was never made. Looked at next: when make-b/x ended." in text
+    assert "Runs when what it was made from is out of date" in text
+    assert "Queue" not in text
 
 
 def test_the_page_of_a_status_has_the_causes_that_the_asset_page_leaves_out(site: Site, ledger: Ledger) -> None:
@@ -65,7 +50,6 @@ def test_the_page_of_a_status_has_the_causes_that_the_asset_page_leaves_out(site
     deploy_maker(ledger, Eager(), [B], sources, "make-b/x")
     for number, asset in enumerate((*sources, B, *sources)):
         ledger.writer.events.record([update(asset, data_version=f"v{number}")], NOON)
-
     params = {"asset": B.uri}
     part = site.get("/asset/status", params=params, headers={"hx-request": "true"}).text
     assert part.count("not read yet") == 10
@@ -73,32 +57,26 @@ def test_the_page_of_a_status_has_the_causes_that_the_asset_page_leaves_out(site
     assert site.get("/asset/status", params=params).text.count("not read yet") == 12
 
 
-def test_an_asset_that_nobody_compares_has_no_status(site: Site, ledger: Ledger) -> None:
+def test_an_asset_has_a_state_if_a_flow_keeps_assets_up_to_date(site: Site, ledger: Ledger) -> None:
     deploy(ledger, A)
     ledger.writer.events.record([update(A)], NOON)
-
     answer = site.get("/asset/status", params={"asset": A.uri})
     assert answer.status_code == 200
     assert "status-title" not in answer.text
     assert "/asset/status" not in site.get("/asset", params={"asset": A.uri}).text
-
-
-@pytest.mark.usefixtures("made")
-def test_the_page_of_a_consumer_says_the_verdict(site: Site) -> None:
-    text = site.page("/consumers/make-c/x").text
-
-    assert f"It waits for make-b/x: {C.uri} was never made. Looked at next: when make-b/x ended." in text
-    assert "Runs when what it was made from is out of date" in text
-    assert "Queue" not in text
+    assert "State" not in site.page("/assets").text
+    deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
+    rows = site.page("/assets").rows
+    assert rows[0].startswith("Asset State Last update")
+    assert f"{A.uri} source" in rows[1]
+    assert f"{B.uri} missing" in rows[2]
 
 
 def test_the_page_of_a_consumer_with_keys_lists_those_that_are_not_up_to_date(site: Site, ledger: Ledger) -> None:
     deploy_maker(ledger, Eager(A, lookback=1, default_partition_mapper=IdentityMapper()), [B], [A], "make-b/x")
     for key in ("2", "1"):
         ledger.writer.events.record([update(A, partition_key=key)], NOON)
-
     page = site.page("/consumers/make-b/x")
-
     assert "Of 2 keys: 1 running and 1 too old for the lookback." in page.text
     assert [row.split()[0] for row in page.rows][:3] == ["Key", "2", "1"]
 
@@ -135,9 +113,7 @@ def test_the_activity_says_what_an_eager_flow_runs_for(site: Site, ledger: Ledge
     assert f"{told} what it was made from has changed" in " ".join(site.page("/activity?show=all").text.split())
 
 
-def test_an_assets_page_leads_to_the_source_that_its_data_time_follows_from(
-    make_site: MakeSite, ledger: Ledger
-) -> None:
+def test_an_assets_page_leads_to_the_source_that_its_data_time_has(make_site: MakeSite, ledger: Ledger) -> None:
     place = Place(ledger, NOON - timedelta(hours=1))
     policy = FreshnessPolicy(timedelta(hours=1), deadline="0 22 * * *")
     board = Asset(BOARD.uri, name="board", freshness=policy)

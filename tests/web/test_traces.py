@@ -127,9 +127,3 @@ def test_decisions_that_no_run_could_be_made_for_are_tried_again_together(site: 
     done = site.submit(f"{tree}/retry", tree, f"{tree}/retry")
     assert "2 decisions wait for their runs again" in site.page(done.headers["location"]).text
     assert len(ledger.reader.decisions.waiting()) == 2
-
-
-def test_a_consumer_that_did_not_run_leads_to_its_page(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
-    update(ledger, ORDERS, 1)
-    assert "/consumers/report/nightly" in site.page("/activity/orders").links

@@ -22,16 +22,12 @@ def place(ledger: Ledger) -> Place:
 
 
 @pytest.mark.usefixtures("place")
-def test_a_preview_shows_the_waves_and_begins_nothing(api: Api) -> None:
+def test_a_preview_shows_the_waves_or_a_range_of_keys_and_begins_nothing(api: Api) -> None:
     told = api.post(PATH, json={"asset": CORE.uri, "down": True}, params={"preview": True}).json()
     assert told["total_targets"] == 4
     assert [[each["consumer"] for each in wave] for wave in told["waves"]] == [["core/shop"], ["board/shop"]]
     assert told["waves"][0][0]["target_keys"] == ["2026-11-01", "2026-11-02"]
     assert api.get(PATH).json() == {"items": [], "next": None}
-
-
-@pytest.mark.usefixtures("place")
-def test_a_range_of_keys(api: Api) -> None:
     wanted = {"asset": CORE.uri, "from": "2026-11-02", "to": "2026-11-04"}
     told = api.post(PATH, json=wanted, params={"preview": True}).json()
     assert told["waves"][0][0]["target_keys"] == ["2026-11-02", "2026-11-03", "2026-11-04"]

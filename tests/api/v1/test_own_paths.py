@@ -41,7 +41,6 @@ def test_a_consumer_is_told_as_the_command_line_tells_it(api: Api, shop: Ledger)
     assert (told["name"], told["state"], told["queued"]) == ("report/nightly", "waiting", 1)
     assert "it still needs customers" in told["words"]
     assert [row["state"] for row in told["condition"]] == ["waiting", "satisfied", "waiting"]
-
     (decision,) = api.get("/api/v1/decisions", params={"consumer": "copy/nightly"}).json()["items"]
     record = shop.reader.decisions.find(consumer=3)[0]
     assert api.get(f"/api/v1/decisions/{decision['id']}").json() == as_json(decision_explanation(shop.reader, record))
@@ -66,7 +65,6 @@ def test_8_1_refused_deployments_are_listed(api: Api, ledger: Ledger) -> None:
     errors = [InvalidSchedule("it makes nothing", where=f"deployment 'd{number}'", rule="8.1") for number in (1, 2)]
     refused = [RefusedDeployment.of(UUID(int=each), f"flow/d{each}", error, "") for each, error in enumerate(errors)]
     ledger.writer.set_cursor(CURSOR_OF_REFUSED, [each.to_row() for each in refused])
-
     told = api.get("/api/v1/deployments/refused").json()["items"]
     assert [each["name"] for each in told] == ["flow/d0", "flow/d1"]
     assert (told[0]["rule"], told[0]["fix"]) == ("8.1", None)
@@ -79,7 +77,6 @@ def test_missed_deadlines_are_listed(api: Api, ledger: Ledger) -> None:
     deploy(ledger, "audit/nightly", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=2), then="run"))
     update(ledger, ORDERS, 1)
     ledger.writer.clock.run(NOON + timedelta(hours=3), NOON + timedelta(hours=3))
-
     audit, report = api.get("/api/v1/deadlines/missed").json()["items"]
     assert (audit["consumer"], audit["then"]) == ("audit/nightly", "run")
     assert (report["due"], report["missing"]) == ("2026-01-01T13:01:00Z", [CUSTOMERS.uri])
@@ -93,7 +90,6 @@ def test_8_13_freshness_is_listed_with_its_changes(api: Api, ledger: Ledger) -> 
     deploy(ledger, "report/nightly", fresh, now=NOON - timedelta(hours=1))
     update(ledger, ORDERS, -40)
     ledger.writer.clock.run(NOON, NOON)
-
     (told,) = api.get("/api/v1/freshness").json()["items"]
     assert (told["uri"], told["state"], told["maximum_lag"]) == (ORDERS.uri, "fail", 1800)
     assert told["lag"] >= 2400
@@ -108,7 +104,6 @@ def test_watchers_are_listed_paused_and_resumed(api: Api, ledger: Ledger) -> Non
     queue = MessageQueueTrigger("amqp://me:${PASSWORD}@mq.internal", queue="orders")
     deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=[AssetWatcher("orders queue", queue)]))
     ledger.writer.watchers.set_state(["orders queue"], "failing", "no such queue", NOON)
-
     (told,) = api.get("/api/v1/watchers").json()["items"]
     assert (told["name"], told["watches"]) == ("orders queue", "queue orders of amqp://mq.internal")
     assert (told["assets"], told["state"], told["error"]) == ([ORDERS.uri], "failing", "no such queue")
@@ -132,7 +127,7 @@ def test_an_event_is_told_with_its_receipts(api: Api) -> None:
     }
 
 
-def test_of_a_run_that_consumed_very_many_events_the_oldest_are_told(
+def test_of_very_many_events_of_a_run_the_oldest_are_told(
     api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assetflow.ledger.read.explanations.MOST_EVENTS", 3)
@@ -250,27 +245,21 @@ def test_airflow_2_asks_by_uri(api: Api, shop: Ledger, root: str) -> None:
     assert shop.reader.queues.events(1) == []
 
 
-def test_a_scenario_is_simulated(api: Api) -> None:
+def test_a_scenario_is_simulated_within_its_limits(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = {"name": "one", "consumers": {"c": "s3://b/a"}, "steps": [{"event": "s3://b/a"}, {"tick": True}]}
     assert [run["consumer"] for run in api.post("/api/v1/simulate", json=scenario).json()["runs"]] == ["c"]
     assert api.post("/api/v1/simulate", json=scenario | {"steps": [{"explode": 1}]}).status_code == 422
     assert api.post("/api/v1/simulate", json=scenario | {"steps": [{"tick": True}] * 3000}).status_code == 413
-
-
-def test_a_simulation_that_takes_too_long_is_ended(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assetflow.api.v1.simulation.SECONDS", 0.01)
     scenario = {"name": "one", "consumers": {}, "steps": []}
     answer = api.post("/api/v1/simulate", json=scenario)
     assert (answer.status_code, "longer" in answer.json()["detail"]) == (413, True)
 
 
-def test_ready_says_what_is_missing(api: Api) -> None:
+def test_ready_says_what_is_missing_and_what_holds_up_an_evaluator(api: Api, ledger: Ledger) -> None:
     answer = api.get("/api/v1/ready")
     assert answer.status_code == 503
     assert answer.json()["problems"] == [str(STOPPED)]
-
-
-def test_ready_says_what_holds_up_an_evaluator_of_another_process(api: Api, ledger: Ledger) -> None:
     ledger.writer.lease.acquire(Holder.this_process(event_id(1)))
     assert api.get("/api/v1/ready").status_code == 200
     since = NOON.isoformat()

@@ -1,18 +1,28 @@
-"""Events by URI: each item reported, the good ones recorded, safe to send again."""
+"""Events by URI, and versions that were seen: each item reported, the good ones recorded, safe to send again."""
 
 from __future__ import annotations
 
+from typing import Any
+from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import pytest
 import respx
 from httpx import Client
 
+from assetflow.api.security import Access, Keys
+from assetflow.authoring.observing import _told_to_api
+from assetflow.authoring.remote import RemoteApi
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
+from assetflow.errors import ApiRefused
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.rest import TaskApi
 from tests.api.conftest import MakeApi
 from tests.cli.shop import CUSTOMERS, ORDERS, deploy
+from tests.ledger.making import NOW
 
 
 def post(api: Client, *events: object) -> tuple[int, dict]:
@@ -52,9 +62,7 @@ def test_a_new_asset_that_may_be_a_typo_gets_a_warning(api: Client, ledger: Ledg
 
 def test_rule_1_2_a_name_means_the_asset_that_has_it(api: Client, ledger: Ledger) -> None:
     deploy(ledger, "report/shop", Asset(ORDERS.uri, name="orders"))
-
     _, told = post(api, {"uri": "orders"}, {"uri": 5}, "orders")
-
     assert [each["uri"] for each in told["items"]] == [ORDERS.uri, None, None]
     observed = api.post("/api/v1/assets/orders/observations", json={"items": [{"data_version": "1"}]})
     assert observed.json()["uri"] == ORDERS.uri
@@ -63,9 +71,7 @@ def test_rule_1_2_a_name_means_the_asset_that_has_it(api: Client, ledger: Ledger
 def test_thousands_are_one_recording_with_one_pass(api: Client, ledger: Ledger) -> None:
     deploy(ledger, "report/both", ORDERS & CUSTOMERS)
     uris = [ORDERS.uri, CUSTOMERS.uri, *(f"s3://lake/{number}" for number in range(2000))]
-
     status, told = post(api, *({"uri": uri} for uri in uris))
-
     assert (status, told["recorded"], told["refused"]) == (200, 2002, 0)
     assert [each["consumer"] for each in told["decisions"]] == ["report/both"]
     assert len(ledger.reader.events.recordings()) == 1
@@ -102,30 +108,6 @@ def test_each_item_is_reported_and_the_good_ones_are_recorded(api: Client, ledge
     assert told["items"][5]["code"] == "too-large"
     assert ledger.reader.events.count() == 1
     assert len(ledger.reader.events.refused()) == 7, "what is too large is not kept"
-
-
-def test_if_all_are_refused_nothing_is_recorded(api: Client, ledger: Ledger) -> None:
-    assert post(api, {"uri": " "})[0] == 422
-    assert ledger.reader.events.count() == 0
-
-
-@pytest.mark.parametrize("key", ["a text of mine", "1f6cbe5d-4c0f-4f0e-9d57-3c1b7a2f9a10"])
-def test_sent_again_nothing_changes(api: Client, ledger: Ledger, key: str) -> None:
-    first = post(api, {"uri": ORDERS.uri, "id": key})[1]
-    again = post(api, {"uri": ORDERS.uri, "id": key})[1]
-
-    assert (again["recorded"], again["known"]) == (0, 1)
-    assert first["items"][0]["id"] == again["items"][0]["id"]
-    assert ledger.reader.events.count() == 1
-
-
-def test_levels_of_an_extra_are_limited(api: Client) -> None:
-    def nested(levels: int) -> dict:
-        return {"uri": ORDERS.uri, "extra": {"a": nested(levels - 1)["extra"]} if levels else {"a": 1}}
-
-    assert post(api, nested(48))[0] == 200
-    status, told = post(api, nested(60))
-    assert (status, told["items"][0]["where"]) == (422, "extra")
 
 
 def test_a_uri_with_secrets_is_warned_of(api: Client, ledger: Ledger) -> None:
@@ -185,8 +167,61 @@ def test_a_refused_request_comes_with_what_to_do(api: Client, path: str) -> None
 
 def test_rule_8_2_an_update_has_the_version_that_is_given(api: Client, ledger: Ledger) -> None:
     told = post(api, {"uri": ORDERS.uri, "data_version": "etag-1"}, {"uri": ORDERS.uri, "data_version": " "})[1]
-
     assert [each.data_version for each in ledger.reader.events.find()] == ["etag-1"]
     refused = told["items"][1]
     assert (refused["where"], refused["rule"]) == ("data_version", "8.2")
     assert "1 to 250" in refused["fix"]
+
+
+NUMBER = UUID(int=3)
+PATH = f"/api/v1/assets/{quote(ORDERS.uri, safe='')}/observations"
+
+
+def test_rule_8_2_only_items_with_another_version_are_updates(api: Client, ledger: Ledger) -> None:
+    deploy(ledger, "report/shop", ORDERS)
+    first = api.post(PATH, json={"items": [{"data_version": "1"}, {"partition_key": "k", "data_version": "1"}]})
+    again = api.post(PATH, json={"items": [{"data_version": "2"}, {"partition_key": "k", "data_version": "1"}]})
+    assert [len(each.json()["events"]) for each in (first, again)] == [2, 1]
+    assert [each["consumer"] for each in first.json()["decisions"]] == ["report/shop"]
+    found = [(each.partition_key, each.data_version) for each in ledger.reader.events.find()]
+    assert found == [(None, "1"), ("k", "1"), (None, "2")]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        {"items": []},
+        {"items": [{}]},
+        {"items": [{"data_version": " "}]},
+        {"items": [{"data_version": 5}]},
+        {"items": [{"data_version": "1", "partition_key": " "}]},
+    ],
+)
+def test_a_wrong_observation_changes_nothing(api: Client, ledger: Ledger, body: dict[str, Any]) -> None:
+    assert api.post(PATH, json=body).status_code == 422
+    assert ledger.reader.events.find() == []
+
+
+def test_an_api_key_that_only_reads_leaves_the_observation_to_prefect(
+    make_api: MakeApi, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = Keys("all-0123456789abcdef", "read-0123456789abcdef", "emit-0123456789abcdef")
+    monkeypatch.setenv("ASSETFLOW_API_URL", str(make_api(Access(keys)).base_url))
+    monkeypatch.setenv("ASSETFLOW_API_KEY", keys.read)
+    assert not _told_to_api(ORDERS, {None: "1"})
+    assert ledger.reader.events.count() == 0
+    monkeypatch.setenv("ASSETFLOW_API_KEY", keys.emit)
+    assert _told_to_api(ORDERS, {None: "1"})
+    assert ledger.reader.events.count() == 1
+    monkeypatch.setenv("ASSETFLOW_API_KEY", "wrong")
+    with pytest.raises(ApiRefused, match="401"):
+        _told_to_api(ORDERS, {None: "2"})
+
+
+def test_rule_8_2_only_a_source_may_be_observed(api: Client, ledger: Ledger) -> None:
+    made = FlowDeclaration(ConsumerOptions(to_schedule(CUSTOMERS)), (ORDERS,), (CUSTOMERS,))
+    ledger.writer.consumers.deploy("load/shop", NUMBER, None, declaration_to_text(made), False, False, NOW)
+    with RemoteApi(str(api.base_url)) as remote, pytest.raises(ApiRefused, match="Observe sources only"):
+        remote.observe(ORDERS, {None: "1"})
+    assert ledger.reader.events.find() == []

@@ -30,7 +30,6 @@ def failed(ledger: Ledger) -> Place:
 def test_8_7_a_retry_makes_a_decision_and_tells_the_evaluator(failed: Place, make_api: MakeApi) -> None:
     told: list[bool] = []
     answer = make_api(on_recorded=lambda: told.append(True)).post(RETRY, json={}).json()
-
     newest = failed.ledger.reader.decisions.find()[0]
     assert answer["decisions"] == [{"id": str(newest.id), "consumer": "core/lake", "target_key": None}]
     assert told == [True]
@@ -91,14 +90,11 @@ def test_4_7_the_last_failed_run_of_a_consumer_runs_again_or_all_do(ledger: Ledg
     assert answer["flow_runs"] == [str(first), str(second)]
     assert answer["decisions"] == []
     assert prefect.states == {first: "AwaitingRetry", second: "AwaitingRetry", running: "RUNNING"}
-
     prefect.states = dict.fromkeys(runs, "CRASHED")
     assert api.post(retry, json={}).json()["flow_runs"] == [str(gone)], "the newest one"
 
 
-def test_8_7_python_retries_by_the_api(
-    failed: Place, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_8_7_python_retries_by_api(failed: Place, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("ASSETFLOW_API_URL", str(api.base_url))
     made: list[UUID] = assetflow.retry("core/lake")

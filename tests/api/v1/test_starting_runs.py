@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api, MakeApi
+from tests.api.fake_prefect import FakePrefect
 from tests.cli.shop import ORDERS, deploy, update
 
 REPORT = Asset("s3://lake/report", name="report")
@@ -18,36 +18,19 @@ MATERIALIZE = "/api/v1/assets/report/materialize"
 RUN_ID = str(UUID(int=7))
 
 
-class Prefect:
+@pytest.fixture
+def prefect() -> FakePrefect:
     """Takes requests for runs as Prefect does, and keeps them."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-
-    async def __aenter__(self) -> Prefect:
-        return self
-
-    async def __aexit__(self, *_: object) -> None: ...
-
-    async def get(self, _: str) -> dict[str, Any]:
-        return {"parameter_openapi_schema": {"properties": {"full": {"type": "boolean"}}}}
-
-    async def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        self.asked.append((path, body))
-        return {"id": RUN_ID, "name": body.get("name", "calm-fox")}
+    flow = {"parameter_openapi_schema": {"properties": {"full": {"type": "boolean"}}}}
+    return FakePrefect(lambda _, body: flow if body is None else {"id": RUN_ID, "name": body.get("name", "calm-fox")})
 
 
 @pytest.fixture
-def prefect() -> Prefect:
-    return Prefect()
-
-
-@pytest.fixture
-def api(make_api: MakeApi, ledger: Ledger, prefect: Prefect) -> Api:
+def api(make_api: MakeApi, ledger: Ledger, prefect: FakePrefect) -> Api:
     deploy(ledger, "report/nightly", ORDERS, produces=(REPORT,))
     deploy(ledger, "board/nightly", REPORT)
     update(ledger, REPORT, 1)
-    return make_api(prefect=lambda: prefect)
+    return make_api(prefect=prefect.connect)
 
 
 def deployment_of(ledger: Ledger, name: str) -> UUID:
@@ -56,10 +39,9 @@ def deployment_of(ledger: Ledger, name: str) -> UUID:
     return found.consumer.deployment_id
 
 
-def test_a_run_of_a_consumer_starts_with_its_parameters(api: Api, ledger: Ledger, prefect: Prefect) -> None:
+def test_a_run_of_a_consumer_starts_with_its_parameters(api: Api, ledger: Ledger, prefect: FakePrefect) -> None:
     wanted = {"parameters": {"full": True}, "partition_key": "2026-01-01", "name": "by-hand"}
     answer = api.post(RUN, json=wanted).json()
-
     ((path, body),) = prefect.asked
     assert path == f"/deployments/{deployment_of(ledger, 'report/nightly')}/create_flow_run"
     assert (body["parameters"], body["name"], body["idempotency_key"]) == ({"full": True}, "by-hand", "by-hand")
@@ -72,16 +54,14 @@ def test_a_run_of_a_consumer_starts_with_its_parameters(api: Api, ledger: Ledger
     }
 
 
-def test_materialize_runs_the_flow_that_makes_the_asset(api: Api, ledger: Ledger, prefect: Prefect) -> None:
+def test_materialize_runs_the_flow_that_makes_the_asset(api: Api, ledger: Ledger, prefect: FakePrefect) -> None:
     answer = api.post(MATERIALIZE, json={}).json()
-
     assert prefect.asked[0][0] == f"/deployments/{deployment_of(ledger, 'report/nightly')}/create_flow_run"
     assert (answer["uri"], answer["producer"], answer["flow_run_name"]) == (REPORT.uri, "report/nightly", "calm-fox")
 
 
-def test_of_several_flows_the_request_names_one(api: Api, ledger: Ledger, prefect: Prefect) -> None:
+def test_of_several_flows_the_request_names_one(api: Api, ledger: Ledger, prefect: FakePrefect) -> None:
     deploy(ledger, "other/nightly", ORDERS, produces=(REPORT,))
-
     refused = api.post(MATERIALIZE, json={})
     assert (refused.status_code, refused.json()["where"]) == (409, "body.producer")
     assert api.post(MATERIALIZE, json={"producer": "other/nightly"}).json()["producer"] == "other/nightly"
@@ -91,9 +71,8 @@ def test_of_several_flows_the_request_names_one(api: Api, ledger: Ledger, prefec
 
 
 @pytest.mark.parametrize("path", [RUN, MATERIALIZE])
-def test_a_preview_says_what_would_follow_and_starts_nothing(api: Api, prefect: Prefect, path: str) -> None:
+def test_a_preview_says_what_would_follow_and_starts_nothing(api: Api, prefect: FakePrefect, path: str) -> None:
     told = api.post(path, params={"preview": True}, json={}).json()
-
     assert [(each["consumer"], each["updates"]) for each in told["starts"]] == [("board/nightly", 1)]
     assert told["updates"] == [REPORT.uri]
     assert not prefect.asked
@@ -111,7 +90,7 @@ def test_a_preview_says_what_would_follow_and_starts_nothing(api: Api, prefect: 
     ],
 )
 def test_what_cannot_run_is_refused(
-    api: Api, ledger: Ledger, prefect: Prefect, path: str, body: object, status: int, where: str | None
+    api: Api, ledger: Ledger, prefect: FakePrefect, path: str, body: object, status: int, where: str | None
 ) -> None:
     update(ledger, ORDERS, 2)
     answer = api.post(path, json=body)

@@ -29,13 +29,19 @@ def made(ledger: Ledger) -> Ledger:
 
 
 @pytest.mark.usefixtures("made")
-def test_the_status_of_an_asset(api: Api) -> None:
+def test_status_versions_and_plan_of_an_asset(api: Api) -> None:
     found = api.get(f"{FACT}/status").json()
-
     assert (found["state"], found["producer"], found["counts"]) == ("stale", "make/x", None)
     assert (found["causes"][0]["read"], found["causes"][0]["now"]) == ("first", "second")
     assert {found[name] for name in ("freshness", "data_time", "lag", "feasible")} == {None}, "it has no policy"
     assert [each["state"] for each in api.get("/api/v1/statuses").json()["items"]] == ["source", "stale"]
+    told = api.get(f"/api/v1/assets/{quote(A.uri, safe='')}/versions").json()["items"]
+    assert [each["data_version"] for each in told] == ["second", "first"]
+    (planned,) = api.get("/api/v1/plan").json()["items"]
+    assert (planned["consumer"], planned["targets"][0]["verdict"]) == ("make/x", "in_progress")
+    assert api.get("/api/v1/plan", params={"consumer": "nobody/x"}).status_code == 404
+    assert api.get("/api/v1/assets/nothing/status").status_code == 404
+    assert api.get("/api/v1/assets/nothing/versions").status_code == 404
 
 
 def test_8_12_the_explanation_of_an_asset_leads_to_the_source_of_its_data_time(ledger: Ledger, api: Api) -> None:
@@ -44,7 +50,6 @@ def test_8_12_the_explanation_of_an_asset_leads_to_the_source_of_its_data_time(l
     for minute, recording in enumerate((first, made, update(A, data_version="second"))):
         ledger.writer.events.record([recording], NOW + timedelta(minutes=minute))
     found, status = api.get(f"{FACT}/explanation").json(), api.get(f"{FACT}/status").json()
-
     assert found.keys() == status.keys() | {"reads", "data_path", "failed_makers"}
     assert (found["state"], found["producer"]) == (status["state"], status["producer"]) == ("stale", "make/x")
     assert [(each["read"], each["now"], each["same"]) for each in found["reads"]] == [("first", "second", False)]
@@ -54,9 +59,7 @@ def test_8_12_the_explanation_of_an_asset_leads_to_the_source_of_its_data_time(l
     assert api.get("/api/v1/assets/nothing/explanation").status_code == 404
 
 
-def test_8_13_python_reads_how_fresh_an_asset_is_from_the_api(
-    ledger: Ledger, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_8_13_python_reads_freshness(ledger: Ledger, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     policy = FreshnessPolicy(timedelta(hours=1))
     source, fact = Asset(A.uri, freshness=policy), Asset(B.uri, freshness=policy)
     place = Place(ledger)
@@ -73,34 +76,10 @@ def test_8_13_python_reads_how_fresh_an_asset_is_from_the_api(
 
 
 @pytest.mark.usefixtures("made")
-def test_an_unknown_asset_has_no_status(api: Api) -> None:
-    assert api.get("/api/v1/assets/nothing/status").status_code == 404
-    assert api.get("/api/v1/assets/nothing/versions").status_code == 404
-
-
-@pytest.mark.usefixtures("made")
-def test_the_versions_of_an_asset_are_listed_newest_first(api: Api) -> None:
-    told = api.get(f"/api/v1/assets/{quote(A.uri, safe='')}/versions").json()["items"]
-    assert [each["data_version"] for each in told] == ["second", "first"]
-
-
-@pytest.mark.usefixtures("made")
-def test_the_plan(api: Api) -> None:
-    (planned,) = api.get("/api/v1/plan").json()["items"]
-
-    assert (planned["consumer"], planned["targets"][0]["verdict"]) == ("make/x", "in_progress")
-    assert api.get("/api/v1/plan", params={"consumer": "nobody/x"}).status_code == 404
-
-
-@pytest.mark.usefixtures("made")
-def test_status_in_python_asks_the_api_without_a_ledger(
-    api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_in_python_asks_the_api(api: Api, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("ASSETFLOW_API_URL", str(api.base_url))
-
     found = assetflow.status(Asset(B.uri))
-
     assert (found.state, found.causes[0].now) == ("stale", "second")
     assert [each.state for each in assetflow.status()] == ["source", "stale"]
     with pytest.raises(UnknownAsset):
@@ -111,7 +90,6 @@ def test_status_in_python_reads_the_ledger_on_this_machine(made: Ledger, monkeyp
     monkeypatch.setenv("ASSETFLOW_DATABASE_URL", made._url.render_as_string(hide_password=False))
     monkeypatch.setenv("ASSETFLOW_API_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "1")
-
     assert assetflow.status(B.uri).state == "stale"
     assert [each.uri for each in assetflow.status()] == [A.uri, B.uri]
     with pytest.raises(UnknownAsset):

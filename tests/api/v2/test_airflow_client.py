@@ -51,7 +51,6 @@ def runs(client: ApiClient) -> DagRunApi:
 def test_a_hidden_asset_is_not_an_active_one(ledger: Ledger, assets: AssetApi) -> None:
     update(ledger, ORDERS, 1)
     ledger.writer.assets.hide(ORDERS.uri, by="me", now=NOON)
-
     assert assets.get_assets().total_entries == 0
     assert [each.uri for each in assets.get_assets(only_active=False).assets] == [ORDERS.uri]
 
@@ -135,14 +134,12 @@ def test_aliases(shop: Ledger, assets: AssetApi) -> None:
 def test_events_are_created_and_listed(shop: Ledger, assets: AssetApi) -> None:
     number = number_of(assets, ORDERS.uri)
     made = assets.create_asset_event(body(asset_id=number, extra={"rows": 3}))
-
     assert made.extra == {"rows": 3, "from_rest_api": True}
     assert (made.asset_id, made.uri, made.name) == (number, ORDERS.uri, "orders")
     assert [(run.dag_id, run.state, run.triggering) for run in made.created_dagruns] == [
         ("copy.nightly", "queued", True)
     ]
     assert shop.reader.events.find(newest_first=True, limit=1)[0].extra == {"rows": 3}, "it is no part of the extra"
-
     found = assets.get_asset_events(asset_id=number, order_by=["-timestamp"])
     assert (found.total_entries, [each.id for each in found.asset_events]) == (3, [3, 2, 1])
     assert [each.id for each in assets.get_asset_events(limit=1, offset=1).asset_events] == [2]
@@ -151,6 +148,7 @@ def test_events_are_created_and_listed(shop: Ledger, assets: AssetApi) -> None:
     assert assets.get_asset_events(name_pattern="nothing").total_entries == 0
 
 
+@pytest.mark.rule("3.3")
 @pytest.mark.usefixtures("shop")
 def test_a_key_goes_to_partitioned_consumers_only(assets: AssetApi) -> None:
     made = assets.create_asset_event(body(asset_id=1, partition_key="2026-01-01"))
@@ -188,6 +186,8 @@ def test_queued_events_are_read_and_deleted(shop: Ledger, assets: AssetApi) -> N
     assert assets.get_dag_asset_queued_events("report.nightly").total_entries == 1
     deployment = str(shop.reader.consumers.all()[0].consumer.deployment_id)
     assert assets.get_dag_asset_queued_event(deployment, number) == queued
+    assets.delete_asset_queued_events(number, before=(NOON + timedelta(minutes=2)).isoformat())
+    assert [event.sequence for event in shop.reader.queues.events(1)] == [2]
 
     for dag, before in (("copy.nightly", None), ("report.nightly", NOON.isoformat())):
         with refusal() as refused:
@@ -205,17 +205,10 @@ def test_queued_events_are_read_and_deleted(shop: Ledger, assets: AssetApi) -> N
     assert shop.reader.queues.events(1) == []
 
 
-def test_only_what_came_before_a_time_is_deleted(shop: Ledger, assets: AssetApi) -> None:
-    moment = (NOON + timedelta(minutes=2)).isoformat()
-    assets.delete_asset_queued_events(1, before=moment)
-    assert [event.sequence for event in shop.reader.queues.events(1)] == [2]
-
-
 def test_what_a_run_consumed(shop: Ledger, runs: DagRunApi) -> None:
     (decision,) = [each for each in update(shop, CUSTOMERS, 3) if each.consumer == 1]
     run = uuid4()
     shop.writer.decisions.launched(decision.id, run, NOON)
-
     found = runs.get_upstream_asset_events("report.nightly", str(run))
     assert (found.total_entries, [each.id for each in found.asset_events]) == (3, [1, 2, 3])
     assert [run.triggering for run in found.asset_events[0].created_dagruns if run.dag_id == "report.nightly"] == [
