@@ -19,6 +19,22 @@ def here(prefect_server: PrefectServer, tmp_path: Path) -> Iterator[Installation
     installation.close()
 
 
+@pytest.fixture(scope="module")
+def _at_work(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    installation = Installation(prefect_server, tmp_path_factory.mktemp("evaluator"))
+    installation.start()
+    yield installation
+    installation.close()
+
+
+@pytest.fixture
+def at_work(_at_work: Installation) -> Iterator[Installation]:
+    """The evaluator that all tests of a module share, with names and deployments of this test's own."""
+    _at_work.rename()
+    yield _at_work
+    _at_work.remove_deployments()
+
+
 @pytest.fixture
 def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
     with harness(use_running_server=True) as made:

@@ -9,7 +9,7 @@ import pytest
 
 from assetflow import Asset, Metadata, asset
 from assetflow.errors import UnknownAsset
-from assetflow.testing import Harness, harness
+from assetflow.testing import Harness
 from tests.environment.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
@@ -42,12 +42,6 @@ async def together(triggering_asset_events: Any) -> None:
 
 @asset
 def lost(nowhere_to_be_found: Asset) -> None: ...
-
-
-@pytest.fixture
-def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
-    with harness(use_running_server=True) as made:
-        yield made
 
 
 def test_definitions_start_each_other(h: Harness) -> None:

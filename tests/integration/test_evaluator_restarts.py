@@ -1,31 +1,41 @@
-"""The evaluator killed, started again, and started twice: nothing lost, nothing run twice."""
+"""The evaluator killed, started again, started twice, and without Prefect: nothing lost, nothing run twice."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 import subprocess
 import sys
+import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 from uuid import UUID, uuid4
 
 import pytest
 
+from assetflow.api.requests import Backend
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
+from assetflow.core.values.events import AssetEvent, CheckResult, Origin, Recording
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration, RunContext
 from assetflow.crash_points import EvaluatorPoint
+from assetflow.ledger import Ledger
 from assetflow.prefect_io.flow_runs import run_request
 from assetflow.prefect_io.open_runs import past_decisions
 from assetflow.prefect_io.rest import prefect_api
+from assetflow.web.troubles import troubles_of
 from tests.core.world import event
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.prefect_settings import prefect_at
 from tests.integration.installation import Installation, events_of, recording
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
+
+NAMED_WITHIN = 30.0
+AWAY = "Prefect cannot be reached"
 
 
 def test_what_came_while_no_evaluator_ran_is_made_up_for_in_order(here: Installation) -> None:
@@ -123,3 +133,52 @@ def test_the_run_of_an_opening_hours_ago_is_found(here: Installation, prefect_se
         of_each = asyncio.run(found(now - timedelta(hours=1)))
 
     assert [each & {waits, began} for each in of_each] == [{waits}, {began}, set()]
+
+
+def told(here: Installation, uri: str) -> list[dict[str, Any]]:
+    wanted = {"event": {"name": ["assetflow.check.failed"]}, "resource": {"id": [uri]}}
+    return here.post("/events/filter", {"filter": wanted})["events"]
+
+
+def test_rule_12_6_each_failed_check_is_one_event_though_the_evaluator_is_killed(here: Installation) -> None:
+    asset = Asset(f"s3://checks/{here.mark}")
+    failed = CheckResult("sane", "error", False, "sane", found=2)
+    made = AssetEvent(uuid4(), asset, datetime.now(UTC), Origin("task"), checks=(failed,))
+    here.start()
+    here.task_recorded(Recording(uuid4(), (made,)))
+    here.task_recorded(Recording(uuid4(), held_back=(replace(made, id=uuid4()),)))
+    here.until(lambda: len(told(here, asset.uri)) == 2 or None)
+    events = told(here, asset.uri)
+    here.kill()
+    here.settle()
+    assert {each["id"] for each in told(here, asset.uri)} == {each["id"] for each in events}
+    assert sorted(each["payload"]["held_back"] for each in events) == [False, True]
+
+
+@pytest.mark.timeout(600)
+def test_a_server_that_does_not_answer_is_named_by_status_the_pages_and_the_log(tmp_path: Path) -> None:
+    with PrefectServer(tmp_path / "server") as server:
+        here = Installation(server, tmp_path)
+        here.deploy("report", Asset(here.uri("a")))
+        here.start()
+        server.pause()
+        paused = time.monotonic()
+        try:
+            with Ledger.open(tmp_path / "ledger.db") as ledger:
+                site = Backend(ledger)
+                here.until(lambda: AWAY in [each.title for each in troubles_of(site)], NAMED_WITHIN)
+            here.until(lambda: "does not answer" in here.log, NAMED_WITHIN - (time.monotonic() - paused))
+            left = NAMED_WITHIN - (time.monotonic() - paused)
+            here.until(lambda: not _status(here)["prefect"]["reachable"], max(left, 1))
+            assert "works again" not in here.log
+            server.resume()
+            here.until(lambda: _status(here)["ok"])
+        finally:
+            server.resume()
+            here.close()
+
+
+def _status(here: Installation) -> dict[str, dict[str, object]]:
+    command = [sys.executable, "-m", "assetflow", "status", "--json"]
+    env = here.server.env | {"ASSETFLOW_HOME": str(here.home)}
+    return json.loads(subprocess.run(command, env=env, capture_output=True, text=True, check=False).stdout)

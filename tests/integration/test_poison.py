@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
@@ -14,7 +13,6 @@ from assetflow import Asset, emit, outlet_events, task
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.errors import InvalidEvent, RecordingFailed
 from assetflow.ledger import Ledger
-from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation, events_of
 from tests.integration.recorded import in_flow
 
@@ -30,14 +28,6 @@ POISON: dict[str, object] = {
 }
 
 
-@pytest.fixture(scope="module")
-def here(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    installation = Installation(prefect_server, tmp_path_factory.mktemp("poison"))
-    installation.start()
-    yield installation
-    installation.close()
-
-
 def artifact(uri: str, **changed: object) -> dict[str, Any]:
     """A hand-made artifact with one update of a URI."""
     event = {"id": str(uuid4()), "uri": uri, "occurred": datetime.now(UTC).isoformat()} | changed
@@ -45,48 +35,48 @@ def artifact(uri: str, **changed: object) -> dict[str, Any]:
 
 
 @pytest.mark.rule("2.7")
-def test_what_an_update_may_not_hold_is_refused_and_the_rest_goes_on(here: Installation) -> None:
+def test_what_an_update_may_not_hold_is_refused_and_the_rest_goes_on(at_work: Installation) -> None:
     """Hand-made artifacts with each poison, in the extra and around it; then an update that starts its run."""
-    uri = here.uri("poisoned")
-    deployment = here.deploy("reader", Asset(uri))
-    here.wait_for_consumers()
+    uri = at_work.uri("poisoned")
+    deployment = at_work.deploy("reader", Asset(uri))
+    at_work.wait_for_consumers()
     for value in POISON.values():
-        here.post("/artifacts/", artifact(uri, extra={"x": value}))
-    here.post("/artifacts/", artifact(f"{uri}\0"))
-    here.post("/artifacts/", artifact(uri, id={"no": "id"}))
+        at_work.post("/artifacts/", artifact(uri, extra={"x": value}))
+    at_work.post("/artifacts/", artifact(f"{uri}\0"))
+    at_work.post("/artifacts/", artifact(uri, id={"no": "id"}))
     along = {"kind": POISON, "flow_run": {"id": str(uuid4()), "parameters": POISON}}
-    here.post("/artifacts/", artifact(uri, metrics={"rows": float("nan"), "files": 3}, origin=along))
+    at_work.post("/artifacts/", artifact(uri, metrics={"rows": float("nan"), "files": 3}, origin=along))
 
-    run = here.run_of(deployment)
+    run = at_work.run_of(deployment)
     (event,) = events_of(run)
     assert event["metrics"] == {"files": 3}
     assert event["origin"]["flow_run"]["parameters"]["integer"] == str(2**64)
-    with here.reader() as ledger:
-        refused = here.until(lambda: found if len(found := ledger.events.refused()) == len(POISON) + 2 else [])
+    with at_work.reader() as ledger:
+        refused = at_work.until(lambda: found if len(found := ledger.events.refused()) == len(POISON) + 2 else [])
     told = " ".join(each.reason for each in refused)
     assert "Error" not in told
     for words in ("extra.x is an integer beyond 64 bits", "50 levels", "U+DCE9", "NaN", "NUL", "U+0000", "not a UUID"):
         assert words in told
 
-    scheduled = here.post("/deployments/get_scheduled_flow_runs", {"deployment_ids": [deployment]})
+    scheduled = at_work.post("/deployments/get_scheduled_flow_runs", {"deployment_ids": [deployment]})
     assert [each["id"] for each in scheduled] == [run["id"]]
 
 
-def test_what_an_older_version_recorded_does_not_break_prefects_lists(here: Installation) -> None:
+def test_what_an_older_version_recorded_does_not_break_prefects_lists(at_work: Installation) -> None:
     """Its ledger holds what is refused today: the run starts all the same, and is told the events as they are."""
-    uri = here.uri("recorded-before")
-    deployment = here.deploy("reader-of-the-past", Asset(uri))
-    here.wait_for_consumers()
+    uri = at_work.uri("recorded-before")
+    deployment = at_work.deploy("reader-of-the-past", Asset(uri))
+    at_work.wait_for_consumers()
     event = AssetEvent(uuid4(), Asset(uri), datetime.now(UTC), Origin("task"), POISON)
-    with Ledger.open(here.home / "ledger.db") as ledger:
+    with Ledger.open(at_work.home / "ledger.db") as ledger:
         ledger.writer.events.record([Recording(event.id, (event,))], datetime.now(UTC))
 
-    run = here.run_of(deployment)
+    run = at_work.run_of(deployment)
 
     (found,) = events_of(run)
     assert found["extra"]["integer"] == 2**64
     assert found["extra"]["surrogate"] == "caf\udce9"
-    listed = here.post("/flow_runs/paginate", {"flow_runs": {"id": {"any_": [run["id"]]}}})
+    listed = at_work.post("/flow_runs/paginate", {"flow_runs": {"id": {"any_": [run["id"]]}}})
     assert [each["id"] for each in listed["results"]] == [run["id"]]
 
 

@@ -126,91 +126,38 @@ def unique(name: str) -> str:
     return f"{name}-{uuid4().hex[:6]}/main"
 
 
-async def test_a_deployment_gets_a_consumer_and_an_automation_that_shows_its_condition(world: World) -> None:
+@pytest.mark.rule("3.4", "3.6")
+async def test_consumer_and_automation_follow_their_deployment_and_its_switch(world: World) -> None:
     name = unique("report")
     deployment = await world.deploy(name, ORDERS & CUSTOMERS)
-
     assert await world.sync() == ["deployed", "shown"]
-
-    automation = await world.automation(deployment)
+    automation, consumer = await world.automation(deployment), await world.consumer(deployment)
     assert automation["name"] == f"{name} runs when s3://…/orders AND s3://…/customers were updated"
     assert automation["enabled"]
     assert ORDERS.uri in str(automation["trigger"])
     assert CUSTOMERS.uri in automation["description"]
-    consumer = await world.consumer(deployment)
-    assert consumer.name == name
-    assert consumer.options.schedule.condition == ORDERS & CUSTOMERS
+    assert (consumer.name, consumer.options.schedule.condition) == (name, ORDERS & CUSTOMERS)
     assert await world.sync() == []
-
-
-@pytest.mark.rule("3.4")
-async def test_the_switch_of_the_automation_pauses_and_a_redeploy_leaves_it(world: World) -> None:
-    name = unique("switched")
-    deployment = await world.deploy(name, ORDERS)
-    await world.sync()
 
     await world.switch(deployment, False)
     assert await world.sync() == ["paused"]
     assert (await world.consumer(deployment)).paused
-
     assert await world.deploy(name, ORDERS | CUSTOMERS) == deployment
     assert await world.sync() == ["changed", "reshown"]
-    assert not (await world.automation(deployment))["enabled"]
-    assert await world.sync() == []
-
-    await world.switch(deployment, True)
-    assert await world.sync() == ["resumed"]
-
-
-async def test_an_automation_deleted_by_hand_comes_back_as_it_was_switched(world: World) -> None:
-    deployment = await world.deploy(unique("again"), ORDERS)
-    await world.sync()
-    await world.switch(deployment, False)
-    await world.sync()
-
     await world.api.delete(f"/automations/{(await world.automation(deployment))['id']}")
-
     assert await world.sync() == ["shown"]
     assert not (await world.automation(deployment))["enabled"]
     assert (await world.consumer(deployment)).paused
+    await world.switch(deployment, True)
+    assert await world.sync() == ["resumed"]
 
-
-@pytest.mark.rule("3.4")
-@pytest.mark.rule("3.6")
-async def test_a_deleted_deployment_loses_its_consumer_and_its_automation(world: World) -> None:
-    deployment = await world.deploy(unique("deleted"), ORDERS)
-    await world.sync()
-
+    for paused, step in ((True, "held"), (False, "released")):
+        await world.api.patch(f"/deployments/{deployment}", {"paused": paused})
+        assert await world.sync() == [step]
     await world.api.delete(f"/deployments/{deployment}")
-
     assert await world.sync() == ["removed", "hidden"]
     assert not await world.has_consumer(deployment)
     assert await world.api.get(f"/automations/related-to/prefect.deployment.{deployment}") == []
-
-
-async def test_a_paused_deployment_is_held(world: World) -> None:
-    deployment = await world.deploy(unique("held"), ORDERS)
-    await world.sync()
-
-    await world.api.patch(f"/deployments/{deployment}", {"paused": True})
-    assert await world.sync() == ["held"]
-    await world.api.patch(f"/deployments/{deployment}", {"paused": False})
-    assert await world.sync() == ["released"]
-
-
-async def test_a_new_ledger_adopts_the_automations_and_their_switches(world: World) -> None:
-    deployment = await world.deploy(unique("adopted"), ORDERS)
-    await world.sync()
-    await world.switch(deployment, False)
-    before = await world.automation(deployment)
-
-    first = world.ledger, world.registry
-    with ledger_here() as world.ledger:
-        world.registry = Registry(world.api, world.ledger)
-        assert "deployed" in await world.sync()
-        assert (await world.consumer(deployment)).paused
-    world.ledger, world.registry = first
-    assert await world.automation(deployment) == before | {"updated": before["updated"]}
 
 
 async def test_of_two_automations_one_stays_and_keeps_the_pause(world: World) -> None:

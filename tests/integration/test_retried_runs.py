@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from assetflow import Asset, TriggeringAssetEvents, flow
@@ -16,13 +13,6 @@ from tests.integration.installation import Installation, recording
 from tests.ledger.write.test_kept import kept
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
-
-
-@pytest.fixture
-def here(prefect_server: PrefectServer, tmp_path: Path) -> Iterator[Installation]:
-    installation = Installation(prefect_server, tmp_path)
-    yield installation
-    installation.close()
 
 
 def set_states(here: Installation, run: str, *states: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,7 @@ from assetflow import Asset, PartitionedAssetTimetable, flow
 from assetflow.core.values.conditions import AssetAll
 from assetflow.ledger import Reader
 from assetflow.ledger.read.explanations import decision_explanation, event_explanation
-from assetflow.testing import harness
-from tests.environment.prefect_server import PrefectServer
+from assetflow.testing import Harness
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
@@ -28,20 +26,19 @@ SCHEDULES: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", SCHEDULES)
-def test_the_name_is_that_in_prefect(prefect_here: PrefectServer, kind: str) -> None:  # noqa: ARG001
+def test_the_name_is_that_in_prefect(h: Harness, kind: str) -> None:
     consumer = flow(name=f"run-names-{kind}", schedule=SCHEDULES[kind])(lambda: None)
-    with harness(use_running_server=True) as h:
-        h.deploy(consumer)
-        for asset in (*NAMED, NAMED[1], UNNAMED):
-            h.emit(asset, partition_key="2026-01-01" if kind == "keyed" else None)
-        (run,) = h.settle(execute=False).runs(consumer)
-        with get_client(sync_client=True) as client:
-            name = client.read_flow_run(run.id).name
-        with Reader.open(Path(os.environ["ASSETFLOW_HOME"]) / "ledger.db") as reader:
-            record = reader.decisions.of_run(run.id)
-            assert record is not None
-            (receipt,) = event_explanation(reader, run.events[0].id).receipts
-            told = decision_explanation(reader, record)
+    h.deploy(consumer)
+    for asset in (*NAMED, NAMED[1], UNNAMED):
+        h.emit(asset, partition_key="2026-01-01" if kind == "keyed" else None)
+    (run,) = h.settle(execute=False).runs(consumer)
+    with get_client(sync_client=True) as client:
+        name = client.read_flow_run(run.id).name
+    with Reader.open(Path(h._reader.place)) as reader:
+        record = reader.decisions.of_run(run.id)
+        assert record is not None
+        (receipt,) = event_explanation(reader, run.events[0].id).receipts
+        told = decision_explanation(reader, record)
     assert name
     assert receipt.decision is not None
     assert (receipt.decision.run.name, told.facts.run.name) == (name, name)

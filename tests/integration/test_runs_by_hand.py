@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -13,22 +11,22 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Reader
-from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation, recording
 from tests.ledger.write.test_kept import kept
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 
-@pytest.fixture
-def here(prefect_server: PrefectServer, tmp_path: Path) -> Iterator[Installation]:
-    installation = Installation(prefect_server, tmp_path)
-    yield installation
-    installation.close()
-
-
 def set_state(here: Installation, run: str, state: str) -> None:
     here.post(f"/flow_runs/{run}/set_state", {"state": {"type": state}, "force": True})
+
+
+def run_by_hand(here: Installation, deployment: str) -> str:
+    """Let somebody start a run, which is running now; its id."""
+    run = here.post(f"/deployments/{deployment}/create_flow_run", {})["id"]
+    for state in ("PENDING", "RUNNING"):
+        set_state(here, run, state)
+    return run
 
 
 def names(ledger: Reader) -> set[str]:
@@ -43,9 +41,7 @@ def test_8_6_a_run_that_somebody_starts_holds_an_eager_flow_back(here: Installat
     here.wait_for_consumers()
     if not heard:
         here.kill()
-    run = here.post(f"/deployments/{deployment}/create_flow_run", {})["id"]
-    for state in ("PENDING", "RUNNING"):
-        set_state(here, run, state)
+    run = run_by_hand(here, deployment)
     if not heard:
         here.start()
     with here.reader() as ledger:
@@ -67,9 +63,7 @@ def test_8_6_a_run_that_began_while_no_evaluator_ran_holds_back_what_an_update_o
     here.start()
     here.wait_for_consumers()
     here.kill()
-    run = here.post(f"/deployments/{deployment}/create_flow_run", {})["id"]
-    for state in ("PENDING", "RUNNING"):
-        set_state(here, run, state)
+    run = run_by_hand(here, deployment)
     here.task_recorded(recording(raw))
     here.start()
     with here.reader() as ledger:
@@ -93,9 +87,7 @@ def test_8_6_an_eager_flow_waits_for_a_run_of_a_flow_without_a_schedule(here: In
         here.until(lambda: producer() == here.deployments[maker])
         here.until(lambda: here.deployments[below] in names(ledger))
         assert here.deployments[maker] not in names(ledger)
-        run = here.post(f"/deployments/{maker}/create_flow_run", {})["id"]
-        for state in ("PENDING", "RUNNING"):
-            set_state(here, run, state)
+        run = run_by_hand(here, maker)
         here.until(lambda: ledger.freshness.other_runs(10) == [UUID(run)])
         here.task_recorded(recording(core.uri))
         here.until(lambda: ledger.status().last_event == 1)

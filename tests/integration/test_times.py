@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -19,11 +17,9 @@ from prefect.states import Scheduled
 
 from assetflow import Asset, AssetOrTimeSchedule, flow, task
 from assetflow.core.time.timetables import Timetable
-from assetflow.core.values.schedule_values import AssetOrTimeSchedule as AssetOrTime
 from assetflow.prefect_io.names import TIME_TAG
-from assetflow.testing import Harness, harness
+from assetflow.testing import Harness
 from assetflow.timetables import CronPartitionTimetable, CronTriggerTimetable
-from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
@@ -59,12 +55,6 @@ async def reader() -> None: ...
 
 
 keys: list[str | None] = []
-
-
-@pytest.fixture
-def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
-    with harness(use_running_server=True) as made:
-        yield made
 
 
 def upcoming(name: str) -> list[FlowRun]:
@@ -151,10 +141,16 @@ def test_a_run_of_the_clock_has_the_key_of_its_tick(h: Harness) -> None:
     assert keys == expected[:1]
 
 
-def test_the_times_follow_the_code(h: Harness) -> None:
+def test_the_times_follow_the_code_and_the_parameters_of_the_last_deploy(h: Harness) -> None:
     name = h.deploy(load)
-    h.settle()
-    assert len(upcoming(name)) == 24
+    before = {run.id for run in upcoming_after(h, name)}
+    h.deploy(load, parameters={"rows": 2})
+    runs = upcoming_after(h, name)
+    assert [run.parameters.get("rows") for run in runs] == [2] * 24
+    assert before.isdisjoint(run.id for run in runs)
+    h.deploy(load, parameters={"rows": 2})
+    assert [run.id for run in upcoming_after(h, name)] == [run.id for run in runs]
+
     other = load.with_options(schedule=MIDNIGHT)
     h.deploy(other)
     assert times_of(upcoming_after(h, name)) == first_times(MIDNIGHT, 3)
@@ -166,19 +162,8 @@ def test_the_times_follow_the_code(h: Harness) -> None:
     assert upcoming_after(h, name) == []
 
 
-def test_upcoming_runs_have_the_parameters_of_the_last_deploy(h: Harness) -> None:
-    name = h.deploy(load)
-    before = {run.id for run in upcoming_after(h, name)}
-    h.deploy(load, parameters={"rows": 2})
-    runs = upcoming_after(h, name)
-    assert [run.parameters.get("rows") for run in runs] == [2] * 24
-    h.deploy(load, parameters={"rows": 2})
-    assert [run.id for run in upcoming_after(h, name)] == [run.id for run in runs]
-    assert before.isdisjoint(run.id for run in runs)
-
-
 @pytest.mark.rule("6.1")
-def test_the_switch_of_the_automation_pauses_the_times(h: Harness) -> None:
+def test_a_pause_of_the_automation_or_the_deployment_withdraws_the_times(h: Harness) -> None:
     name = h.deploy(load)
     h.settle()
     with get_client(sync_client=True) as client:
@@ -187,13 +172,7 @@ def test_the_switch_of_the_automation_pauses_the_times(h: Harness) -> None:
         switch(client, automation["id"], enabled=False)
         assert upcoming_after(h, name) == []
         switch(client, automation["id"], enabled=True)
-    assert times_of(upcoming_after(h, name)) == first_times(HOURLY, 24)
-
-
-def test_a_deployment_that_is_paused_holds_its_times_back(h: Harness) -> None:
-    name = h.deploy(load)
-    h.settle()
-    with get_client(sync_client=True) as client:
+        assert times_of(upcoming_after(h, name)) == first_times(HOURLY, 24)
         deployment = client.read_deployment_by_name(name)
         client.pause_deployment(deployment.id)
         assert upcoming_after(h, name) == []
@@ -214,62 +193,36 @@ def switch(client: Any, automation: str, *, enabled: bool) -> None:
     client.request("PATCH", "/automations/{id}", path_params={"id": automation}, json={"enabled": enabled})
 
 
-@pytest.fixture
-def installed(prefect_server: PrefectServer, tmp_path: Path) -> Iterator[Installation]:
-    made = Installation(prefect_server, tmp_path)
-    yield made
-    made.close()
-
-
 @pytest.mark.rule("6.1")
-def test_an_evaluator_that_was_down_for_hours_makes_up_for_each_time(installed: Installation) -> None:
-    deployment = installed.deploy("hourly", AssetOrTime(timetable=HOURLY, assets=Asset(installed.uri("a"))))
-    installed.start()
-    installed.until(lambda: len(installed.runs(deployment)) == 24)
-    known = {run["id"] for run in installed.runs(deployment)}
-    installed.kill()
-    _turn_back(installed, hours=5)
-    installed.start()
-    installed.until(lambda: len(installed.runs(deployment)) == 29)
-    runs = installed.runs(deployment)
+def test_an_evaluator_that_was_killed_or_down_for_hours_makes_one_run_for_each_time(here: Installation) -> None:
+    deployment = here.deploy("hourly", HOURLY)
+    for _ in range(2):
+        here.start(ready=False)
+        here.until(lambda: here.runs(deployment))
+        here.kill()
+    here.start()
+    here.until(lambda: len(here.runs(deployment)) == 24)
+    known = {run["id"] for run in here.runs(deployment)}
+    here.kill()
+    _turn_back(here, hours=5)
+    here.start()
+    here.until(lambda: len(here.runs(deployment)) == 29)
+    runs = here.runs(deployment)
     assert known <= {run["id"] for run in runs}
     times = [datetime.fromisoformat(run["expected_start_time"]) for run in runs]
     assert {later - earlier for earlier, later in pairwise(times)} == {timedelta(hours=1)}
     late = [run for run in runs if run["id"] not in known]
     assert [run["created"] for run in late] == sorted(run["created"] for run in late)
 
-
-@pytest.mark.rule("6.1")
-def test_late_runs_are_skipped_but_the_latest(installed: Installation) -> None:
-    deployment = installed.deploy("hourly", HOURLY)
-    installed.start()
-    installed.until(lambda: len(installed.runs(deployment)) == 24)
-    installed.kill()
-    _turn_back(installed, hours=5)
-    installed.start()
-    installed.until(lambda: len(installed.runs(deployment)) == 29)
-    late = installed.runs(deployment)[:5]
-    installed.deploy("hourly", replace(HOURLY, catchup="latest"))
-    installed.until(lambda: len(installed.runs(deployment)) == 25)
-    assert installed.runs(deployment)[0]["id"] == late[-1]["id"]
+    # Late runs are skipped but the latest.
+    here.deploy("hourly", replace(HOURLY, catchup="latest"))
+    here.until(lambda: len(here.runs(deployment)) == 25)
+    assert here.runs(deployment)[0]["id"] == late[-1]["id"]
 
 
-def _turn_back(installed: Installation, *, hours: int) -> None:
+def _turn_back(here: Installation, *, hours: int) -> None:
     """Let the ledger believe that the evaluator stopped some hours ago and had made no runs ahead."""
-    with sqlite3.connect(installed.home / "ledger.db") as ledger:
+    with sqlite3.connect(here.home / "ledger.db") as ledger:
         past = datetime.now(UTC) - timedelta(hours=hours)
         ledger.execute("UPDATE timer SET reached = ?", [past.isoformat(timespec="microseconds")])
     ledger.close()
-
-
-def test_a_killed_evaluator_makes_no_run_twice(installed: Installation) -> None:
-    deployment = installed.deploy("hourly", HOURLY)
-    for _ in range(2):
-        installed.start(ready=False)
-        installed.until(lambda: installed.runs(deployment))
-        installed.kill()
-    installed.start()
-    installed.until(lambda: len(installed.runs(deployment)) == 24)
-    installed.settle()
-    runs = installed.runs(deployment)
-    assert len({run["expected_start_time"] for run in runs}) == len(runs) == 24

@@ -15,6 +15,7 @@ from prefect.server.events.schemas.automations import AutomationCreate
 from prefect.server.events.schemas.automations import EventTrigger as ServerEventTrigger
 from prefect.server.events.schemas.events import ReceivedEvent, Resource, matches
 
+from assetflow import freshness_trigger
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.conditions import AssetAll, AssetAny, AtLeast, Condition
 from assetflow.core.values.schedule_values import (
@@ -23,7 +24,7 @@ from assetflow.core.values.schedule_values import (
     PartitionedAssetTimetable,
     ScheduleValue,
 )
-from assetflow.errors import InvalidSchedule, UnsupportedDelivery
+from assetflow.errors import InvalidCall, InvalidSchedule, UnsupportedDelivery
 from assetflow.prefect_io.automations import MAX_DEPTH, condition_triggers, deployment_triggers, escaped
 from assetflow.prefect_io.names import ASSET_UPDATED
 from tests.golden import agrees
@@ -214,3 +215,10 @@ def event(
             "payload": {},
         }
     )
+
+
+def test_a_trigger_knows_three_states() -> None:
+    assert freshness_trigger(A.uri, "pass").model_dump()["match"] == {"prefect.resource.id": A.uri}
+    with pytest.raises(InvalidCall, match="Write") as refused:
+        freshness_trigger(A, "late")  # type: ignore[arg-type]
+    assert refused.value.rule == "8.13"
