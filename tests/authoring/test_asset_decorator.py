@@ -1,4 +1,4 @@
-"""`@asset`: its object in schedules and outlets, and the parameters of the function."""
+"""What stands for an asset: the object of `@asset`, with the parameters of its function, and an asset of Prefect."""
 
 from __future__ import annotations
 
@@ -6,10 +6,24 @@ import inspect
 from typing import Any
 
 import pytest
+from prefect.assets import Asset as PrefectAsset
+from prefect.assets import AssetProperties
 
-from assetflow import Asset, AssetAlias, AssetAll, AssetAny, asset, flow, task
+from assetflow import (
+    Asset,
+    AssetAlias,
+    AssetAll,
+    AssetAny,
+    Eager,
+    Metadata,
+    PartitionedAssetTimetable,
+    asset,
+    flow,
+    task,
+)
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.errors import InvalidAsset, InvalidFlow, InvalidSchedule
+from assetflow.partitions import StartOfDayMapper
 from assetflow.prefect_io.names import EVENTS_PARAMETER
 from assetflow.timetables import CronTriggerTimetable
 from assetflow.types import AssetDefinition
@@ -137,3 +151,47 @@ def test_a_flow_on_a_definition_is_scheduled_on_its_asset() -> None:
     def consumer() -> None: ...
 
     assert consumer.schedule.condition == AssetAny(orders.asset, several.as_condition())
+
+
+URI = "postgres://dev:5432/jaffle/orders"
+PREFECTS = PrefectAsset(key="postgres://dev/jaffle/orders", properties=AssetProperties(name="orders"))
+
+
+@pytest.mark.rule("1.2")
+def test_an_asset_of_prefect_stands_for_its_key_in_schedules() -> None:
+    orders = Asset(URI, name="orders")
+    for given, meant in [
+        (PREFECTS, orders),
+        ([PREFECTS, PLANES], orders & PLANES),
+        (PREFECTS | PLANES, orders | PLANES),
+        (PLANES & PREFECTS, PLANES & orders),
+    ]:
+        condition = to_schedule(given).condition
+        assert condition is not None
+        assert condition == meant
+        assert condition.describe() == meant.describe()
+
+
+def test_an_asset_of_prefect_stands_for_its_key_in_tasks_and_flows() -> None:
+    @task(inlets=[PREFECTS], outlets=PREFECTS)
+    def load() -> None: ...
+
+    assert load.inlets == load.outlets == (Asset(URI),)
+    assert [each.label for each in load.outlets] == ["orders"]
+
+    @flow(produces=[PREFECTS])
+    def made() -> None: ...
+
+    @flow(schedule=Eager(PREFECTS))
+    def kept() -> None: ...
+
+    assert to_schedule(Eager(PREFECTS)).keeping is not None
+
+
+def test_an_asset_of_prefect_stands_for_its_key_in_mappers_and_metadata() -> None:
+    timetable = PartitionedAssetTimetable(
+        assets=PREFECTS, partition_mapper_config={PREFECTS: StartOfDayMapper()}
+    ).as_schedule()
+    assert timetable.partitioning is not None
+    assert [target.uri for target, _ in timetable.partitioning.mappers] == [URI]
+    assert Metadata(PREFECTS, {"rows": 1}).asset is PREFECTS

@@ -115,8 +115,7 @@ def test_with_options_keeps_the_schedule_or_replaces_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "schedule",
-    [PartitionedAssetTimetable(assets=ORDERS), CronPartitionTimetable("@daily"), PartitionedAtRuntime()],
+    "schedule", [PartitionedAssetTimetable(assets=ORDERS), CronPartitionTimetable("@daily"), PartitionedAtRuntime()]
 )
 def test_a_partitioned_flow_has_the_parameter_partition_key(schedule: Any) -> None:
     @flow(schedule=schedule)
@@ -214,6 +213,11 @@ def test_coalesce_is_true_or_false(wrong: Any) -> None:
     assert "_nothing" in caught.value.where
 
 
+def test_while_paused_has_two_values() -> None:
+    with pytest.raises(InvalidSchedule, match="drop"):
+        flow(while_paused="wait")  # pyright: ignore[reportCallIssue, reportArgumentType]
+
+
 def test_a_scheduled_flow_cannot_have_a_required_parameter() -> None:
     with pytest.raises(InvalidFlow, match="'day'") as caught:
 
@@ -227,17 +231,6 @@ def test_a_scheduled_flow_cannot_have_a_required_parameter() -> None:
 
     with pytest.raises(InvalidFlow):
         by_hand.with_options(schedule=ORDERS)
-
-
-@pytest.mark.parametrize("wrong", [lambda: Cron("61 * * * *"), lambda: CronTriggerTimetable("x")])
-def test_a_cron_that_cannot_be_read_is_an_error_at_decoration(wrong: Any) -> None:
-    with pytest.raises((AssetflowError, ValueError)):
-        flow(schedule=wrong())(lambda: None)
-
-
-def test_while_paused_has_two_values() -> None:
-    with pytest.raises(InvalidSchedule, match="drop"):
-        flow(while_paused="wait")  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def test_schedules_of_prefect_become_timetables() -> None:

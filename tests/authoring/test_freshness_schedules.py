@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -22,7 +21,6 @@ from assetflow import (
     flow,
     task,
 )
-from assetflow.authoring.past_events.sources import newest_events
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.keeping import Output
 from assetflow.core.wire import declaration_from_text, declaration_to_text
@@ -149,13 +147,6 @@ def test_rule_8_2_the_code_version_of_the_outlet_counts_before_that_of_the_task(
 
     found = {each.asset.value: each.code_version for each in other.declaration.options.data.outputs}
     assert found == {"s3://lake/more": "declared", RAW.uri: "flow", FACT.uri: "own", SIDE.uri: "task"}
-
-
-def test_rule_8_2_a_task_that_cannot_ask_leaves_the_pins_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path))
-    monkeypatch.setenv("ASSETFLOW_API_URL", "http://127.0.0.1:9")
-    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.1")
-    assert newest_events([RAW, SIDE]) == {}
 
 
 HOUR = timedelta(hours=1)

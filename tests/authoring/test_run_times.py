@@ -1,8 +1,9 @@
-"""The data interval of a flow run. Contract 7.3."""
+"""What the flow run around the code tells an update: its data interval (contract 7.3) and its deployment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -10,10 +11,13 @@ from uuid import UUID, uuid4
 import pytest
 from prefect._internal.schemas.fields import CreatedBy
 from prefect.client.schemas.objects import FlowRun
+from prefect.context import FlowRunContext
 
+from assetflow.authoring import origin
 from assetflow.authoring.origin import run_times
 from assetflow.core.time.timetables import Timetable
 from assetflow.core.wire.run_context import RunContext, run_context_to_json
+from assetflow.prefect_io.rest import TaskApi
 from assetflow.timetables import CronTriggerTimetable, PartitionedAtRuntime
 
 TWO = datetime(2026, 1, 1, 14, tzinfo=UTC)
@@ -102,3 +106,20 @@ def test_other_runs_have_no_interval() -> None:
 def test_a_run_of_a_timetable_has_its_tick() -> None:
     context = run_context_to_json(RunContext(None, "x", tick=TWO, previous_tick=TWO - HOUR))
     assert interval(BOTH, context=context, **by_schedule()) == (TWO - HOUR, TWO)
+
+
+@pytest.mark.parametrize("below", [0, 1], ids=["in the run", "in a flow that it calls"])
+def test_a_run_that_a_decision_started_knows_the_name_of_its_deployment(
+    monkeypatch: pytest.MonkeyPatch, below: int
+) -> None:
+    monkeypatch.setattr(TaskApi, "connect", lambda **_: pytest.fail("Prefect was asked"))
+    context = run_context_to_json(RunContext(uuid4(), "report/nightly"))
+    started = FlowRun(flow_id=uuid4(), deployment_id=uuid4(), context=context)
+    runs = [started, *(FlowRun(flow_id=uuid4()) for _ in range(below))]
+    with ExitStack() as stack:
+        for run in runs:
+            stack.enter_context(FlowRunContext.model_construct(flow_run=run, flow=None, parameters={}))
+        found = origin.current_origin("task").flow_run
+    assert found is not None
+    assert (found.id, found.deployment_id) == (runs[-1].id, started.deployment_id)
+    assert found.deployment_name == "nightly"

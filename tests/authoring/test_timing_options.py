@@ -184,6 +184,7 @@ def opening(**options: Any) -> Callable[[], object]:
 
 
 any_asset: Any = A & B
+ROLLUP = RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())
 REFUSED: list[tuple[Callable[[], object], str]] = [
     # a span that is not above zero, or over 366 days
     *((refused(schedule=A, **{name: timedelta()}), f"{name} has to be longer") for name in ("cooldown", "debounce")),
@@ -221,12 +222,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     (refused(schedule=C | (A & A), max_events=2), "takes several updates together"),
     (refused(schedule=A.times(2), max_events=2), "a 2 times takes several updates together"),
     (
-        refused(
-            schedule=PartitionedAssetTimetable(
-                assets=A, default_partition_mapper=RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())
-            ),
-            max_events=1,
-        ),
+        refused(schedule=PartitionedAssetTimetable(assets=A, default_partition_mapper=ROLLUP), max_events=1),
         "a takes several updates together",
     ),
     # the same, in Airflow's words
@@ -240,11 +236,7 @@ REFUSED: list[tuple[Callable[[], object], str]] = [
     ),
     (
         refused(
-            schedule=PartitionedAssetTimetable(
-                assets=A,
-                default_partition_mapper=RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow()),
-                batch_asset_events=False,
-            )
+            schedule=PartitionedAssetTimetable(assets=A, default_partition_mapper=ROLLUP, batch_asset_events=False)
         ),
         "batch_asset_events=False splits",
     ),

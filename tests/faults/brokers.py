@@ -84,10 +84,7 @@ class Brokers:
             "sqs": MessageQueueTrigger(SQS, queue=self.name),
             "kafka": MessageQueueTrigger(self._kafka.url, topic=self.name, within=timedelta(seconds=1)),
         }
-        self.cuts: Sequence[Callable[[], None]] = [
-            *(each.cut for each in self._cables.values()),
-            self._kafka.cut,
-        ]
+        self.cuts: Sequence[Callable[[], None]] = [*(each.cut for each in self._cables.values()), self._kafka.cut]
         self._sqs.create(self.name)
         asyncio.run(self._declare())
 

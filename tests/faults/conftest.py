@@ -12,6 +12,7 @@ from tests.environment.postgres import chosen_database, new_database
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.replicas import replicas
 from tests.faults.judge import Verdict, judge
+from tests.faults.proxy import Proxy
 from tests.faults.world import World
 
 VERDICTS: dict[str, Verdict] = {}
@@ -59,6 +60,20 @@ def on_a_file(database: str | None) -> None:
 def world(own_server: PrefectServer, tmp_path: Path, database: str | None) -> Iterator[World]:
     """A world without consumers and with no evaluator started."""
     world = World(own_server, tmp_path / "home", database=database)
+    yield world
+    world.close()
+
+
+@pytest.fixture
+def proxy(own_server: PrefectServer) -> Iterator[Proxy]:
+    with Proxy(own_server.port) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def behind(own_server: PrefectServer, proxy: Proxy, tmp_path: Path, database: str | None) -> Iterator[World]:
+    """A world whose evaluator reaches Prefect through the proxy."""
+    world = World(own_server, tmp_path / "home", through=proxy.api_url, database=database)
     yield world
     world.close()
 

@@ -18,12 +18,7 @@ from assetflow.core.wire import declaration_from_text
 from assetflow.errors import InvalidAsset, InvalidEvent
 from assetflow.ledger import Reader
 from assetflow.ledger.records import DecisionRecord
-from assetflow.prefect_io.names import (
-    CONSUMER_LABEL,
-    DECISION_LABEL,
-    RECORDING_LABEL,
-    UPDATE_ARTIFACT,
-)
+from assetflow.prefect_io.names import CONSUMER_LABEL, DECISION_LABEL, RECORDING_LABEL, UPDATE_ARTIFACT
 from assetflow.prefect_io.recordings import recording_from_artifact
 from tests.faults.world import World, accepted_notes
 

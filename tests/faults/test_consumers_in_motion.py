@@ -33,8 +33,7 @@ def test_consumers_change_under_load(world: World, judged: Judged) -> None:
     world.deploy("changed", a & b)
     paused = world.deploy("paused", a | b)
     removed = world.deploy("removed", c | d)
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     world.produce("post", UPDATES, seed=5)
     world.produce("task", 30, seed=5)
     steps = [

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -50,6 +48,14 @@ def end(world: World, run: Mapping[str, Any], state: Mapping[str, Any] = ENDED) 
     world.post(f"/flow_runs/{run['id']}/set_state", state)
 
 
+def finish(
+    world: World, run: Mapping[str, Any], makes: str, code: str | None = None, read: Mapping[str, Pin] | None = None
+) -> None:
+    """Leave what the task of a run leaves, and end the run."""
+    made(world, run, makes, code, read)
+    end(world, run)
+
+
 def nth_run(world: World, deployment: str, number: int) -> dict[str, Any]:
     """Return a run of a deployment as soon as it is there; there must not be more."""
     world.until(lambda: len(world.runs(deployment)) >= number, PATIENCE)
@@ -74,18 +80,15 @@ def ended(world: World, count: int) -> None:
 @pytest.mark.parametrize("point", ["between-event-and-ledger", "between-ledger-and-launch", "between-launch-and-mark"])
 def test_killed_at_each_point_around_a_run_of_an_eager_flow(world: World, judged: Judged, point: str) -> None:
     core, report = deploy(world, "core", "a", "core"), deploy(world, "report", "core", "board")
-    world.start(crash_at=point)
-    world.wait_for_consumers()
+    world.begin(crash_at=point)
     world.update_and_store(world.uri("a"))
     world.crashed()
     world.start()
 
     first = nth_run(world, core, 1)
-    made(world, first, "core")
-    end(world, first)
+    finish(world, first, "core")
     below = nth_run(world, report, 1)
-    made(world, below, "board")
-    end(world, below)
+    finish(world, below, "board")
     ended(world, 2)
     world.settle()
 
@@ -100,13 +103,11 @@ def test_killed_at_each_point_around_a_run_of_an_eager_flow(world: World, judged
 def test_killed_in_the_middle_of_a_backfill(world: World, judged: Judged, point: str) -> None:
     """Each target of the backfill runs once; without a point, the evaluator is away while the upper run ends."""
     core, report = deploy(world, "core", "a", "core"), deploy(world, "report", "core", "board")
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     world.update_and_store(world.uri("a"))
     for number, (deployment, makes) in enumerate([(core, "core"), (report, "board")], 1):
         run = nth_run(world, deployment, 1)
-        made(world, run, makes)
-        end(world, run)
+        finish(world, run, makes)
         ended(world, number)
     world.kill()
 
@@ -117,12 +118,10 @@ def test_killed_in_the_middle_of_a_backfill(world: World, judged: Judged, point:
     world.start()
     again = nth_run(world, core, 2)
     world.kill()
-    made(world, again, "core")
-    end(world, again)
+    finish(world, again, "core")
     world.start()
     below = nth_run(world, report, 2)
-    made(world, below, "board")
-    end(world, below)
+    finish(world, below, "board")
     ended(world, 4)
     world.settle()
 
@@ -141,14 +140,12 @@ def test_killed_in_the_middle_of_a_backfill(world: World, judged: Judged, point:
 def test_a_rollback_of_the_code_runs_three_times(world: World, judged: Judged) -> None:
     """The versions 1, 2, 1: Prefect must not take the third run for the first one."""
     core = deploy(world, "core", "a", "core", "1")
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     world.update_and_store(world.uri("a"))
     for number, code in enumerate(["1", "2", "1"], 1):
         assert deploy(world, "core", "a", "core", code) == core
         run = nth_run(world, core, number)
-        made(world, run, "core", code)
-        end(world, run)
+        finish(world, run, "core", code)
         ended(world, number)
     world.settle()
     assert len({each["labels"][DECISION_LABEL] for each in world.runs(core)}) == 3
@@ -158,12 +155,10 @@ def test_a_rollback_of_the_code_runs_three_times(world: World, judged: Judged) -
 def with_history(world: World) -> tuple[str, str]:
     """Let `core` have a good run and one that failed, and `report` one that goes on; return their ids."""
     core, report = deploy(world, "core", "a", "core"), deploy(world, "report", "core", "board")
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     world.update_and_store(world.uri("a"))
     first = nth_run(world, core, 1)
-    made(world, first, "core")
-    end(world, first)
+    finish(world, first, "core")
     nth_run(world, report, 1)
     world.update_and_store(world.uri("a"))
     end(world, nth_run(world, core, 2), FAILED)
@@ -174,14 +169,11 @@ def with_history(world: World) -> tuple[str, str]:
 def goes_on_as_ever(world: World, core: str, report: str) -> None:
     """What was asked for is not asked for again; the update that nobody has heard of starts one run."""
     third = nth_run(world, core, 3)
-    made(world, third, "core")
-    end(world, third)
+    finish(world, third, "core")
     (running,) = world.runs(report)
-    made(world, running, "board")
-    end(world, running)
+    finish(world, running, "board")
     last = nth_run(world, report, 2)
-    made(world, last, "board")
-    end(world, last)
+    finish(world, last, "board")
     ended(world, 5)
     world.settle()
     assert (len(world.runs(core)), len(world.runs(report))) == (3, 2)
@@ -192,8 +184,7 @@ def test_the_ledger_of_eager_flows_is_rebuilt(world: World, on_a_file: None, jud
     since = datetime.now(UTC)
     core, report = with_history(world)
     world.kill()
-    for file in world.home.glob("ledger.db*"):
-        file.unlink()
+    world.lose_ledger()
     rebuild(world, since)
     assert (len(world.runs(core)), len(world.runs(report))) == (2, 1), "no flood"
     world.update_and_store(world.uri("a"))
@@ -205,19 +196,15 @@ def test_the_ledger_of_eager_flows_is_rebuilt(world: World, on_a_file: None, jud
 @pytest.mark.failure("The ledger", "somebody restored an older ledger")
 def test_an_older_ledger_of_eager_flows_is_put_back(world: World, on_a_file: None, judged: Judged) -> None:  # noqa: ARG001
     """The copy was made before anything ran."""
-    copy = world.home / "copy.db"
     deploy(world, "core", "a", "core")
     deploy(world, "report", "core", "board")
-    world.start()
-    world.wait_for_consumers()
-    with closing(sqlite3.connect(world.ledger)) as database, closing(sqlite3.connect(copy)) as backup:
-        database.backup(backup)
+    world.begin()
+    copy = world.copy_of_ledger()
     world.kill()
     core, report = with_history(world)
     world.kill()
     world.update_and_store(world.uri("a"))
-    for file in world.home.glob("ledger.db*"):
-        file.unlink()
+    world.lose_ledger()
     copy.rename(world.ledger)
     world.start()
     goes_on_as_ever(world, core, report)
@@ -233,16 +220,14 @@ def test_an_older_ledger_of_eager_flows_is_put_back(world: World, on_a_file: Non
 def test_a_run_whose_start_was_never_heard(world: World, judged: Judged, has_read: bool) -> None:
     """While nobody listens, an update comes, and the run starts and ends: what its task has read counts."""
     core = deploy(world, "core", "a", "core")
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     world.update_and_store(world.uri("a"))
     run = nth_run(world, core, 1)
     world.kill()
     world.update_and_store(world.uri("a"))
     first, second = (UUID(each["id"]) for each in world.stored())
     now = datetime.now(UTC)
-    made(world, run, "core", read={"a": Pin(2, second, now) if has_read else Pin(1, first, now)})
-    end(world, run)
+    finish(world, run, "core", read={"a": Pin(2, second, now) if has_read else Pin(1, first, now)})
     world.start()
     ended(world, 1)
     nth_run(world, core, 1 if has_read else 2)
@@ -262,12 +247,10 @@ def test_the_clock_jumps_over_the_instants_of_a_policy(world: World, tmp_path: P
     skew.write_text("0")
     policy = FreshnessPolicy(timedelta(seconds=90), warn_after=timedelta(seconds=60))
     core = world.deploy_declared("core", kept([Asset(world.uri("raw"))], [Asset(world.uri("a"), freshness=policy)]))
-    world.start(program=skewed(skew))
-    world.wait_for_consumers()
+    world.begin(program=skewed(skew))
     world.update_and_store(world.uri("raw"))
     first = nth_run(world, core, 1)
-    made(world, first, "a")
-    end(world, first)
+    finish(world, first, "a")
     ended(world, 1)
     world.update_and_store(world.uri("raw"))
     second = nth_run(world, core, 2)
@@ -275,8 +258,7 @@ def test_the_clock_jumps_over_the_instants_of_a_policy(world: World, tmp_path: P
     skew.write_text("300")
     world.until(lambda: len(told(world)) == 2, PATIENCE)
     skew.write_text("0")
-    made(world, second, "a")
-    end(world, second)
+    finish(world, second, "a")
     ended(world, 2)
     world.until(lambda: len(told(world)) == 3 and all_told(world), PATIENCE)
     world.settle()

@@ -34,56 +34,38 @@ def has_ended(process: subprocess.Popen[bytes]) -> bool:
 @pytest.mark.failure(
     "Prefect", "the websocket is cut for a minute", "the evaluator reads Prefect's logs every three seconds"
 )
-def test_the_websocket_is_cut_for_a_minute(
-    own_server: PrefectServer, tmp_path: Path, database: str | None, judged: Judged
-) -> None:
-    with Proxy(own_server.port) as proxy:
-        world = World(own_server, tmp_path / "home", through=proxy.api_url, database=database)
-        try:
-            deployment = world.deploy("either", Asset(world.uri("a")) | Asset(world.uri("b")))
-            world.start()
-            world.wait_for_consumers()
-            with proxy.websockets_cut():
-                world.update(world.uri("a"))
-                world.task_recorded(recording(world.uri("b")), events=False)
-                world.until(lambda: len(world.runs(deployment)) == 2, 60)
-                proxy.wait(60)
-                world.update(world.uri("a"))
-            world.until(lambda: len(world.runs(deployment)) == 3, 60)
-            assert "listening for updates: " in world.log
-            world.until(lambda: "listening for updates: works again" in world.log)
-            world.settle()
-            judged(world)
-        finally:
-            world.close()
+def test_the_websocket_is_cut_for_a_minute(behind: World, proxy: Proxy, judged: Judged) -> None:
+    deployment = behind.deploy("either", Asset(behind.uri("a")) | Asset(behind.uri("b")))
+    behind.begin()
+    with proxy.websockets_cut():
+        behind.update(behind.uri("a"))
+        behind.task_recorded(recording(behind.uri("b")), events=False)
+        behind.until(lambda: len(behind.runs(deployment)) == 2, 60)
+        proxy.wait(60)
+        behind.update(behind.uri("a"))
+    behind.until(lambda: len(behind.runs(deployment)) == 3, 60)
+    assert "listening for updates: " in behind.log
+    behind.until(lambda: "listening for updates: works again" in behind.log)
+    behind.settle()
+    judged(behind)
 
 
 @pytest.mark.failure(
     "Prefect", "the evaluator is more than 256 events behind, and Prefect drops events", "it also reads the log"
 )
-def test_the_evaluator_is_behind_by_far_more_than_256_events(
-    own_server: PrefectServer, tmp_path: Path, database: str | None, judged: Judged
-) -> None:
+def test_the_evaluator_is_behind_by_far_more_than_256_events(behind: World, proxy: Proxy, judged: Judged) -> None:
     """The server drops what a subscriber is too far behind with; the event log is read too."""
-    with Proxy(own_server.port) as proxy:
-        world = World(own_server, tmp_path / "home", through=proxy.api_url, database=database)
-        try:
-            a, b = world.uri("a"), world.uri("b")
-            world.deploy("both", Asset(a) & Asset(b))
-            world.start()
-            world.wait_for_consumers()
-            filling = "x" * 20_000
-            with proxy.websockets_stalled():
-                now = datetime.now(UTC)
-                events = [
-                    event(b if n % 30 == 29 else a, now + timedelta(milliseconds=n), fill=filling) for n in range(900)
-                ]
-                post_all(world, events)
-            world.until(lambda: len(world.recorded()) == 900, 120)
-            world.settle()
-            judged(world)
-        finally:
-            world.close()
+    a, b = behind.uri("a"), behind.uri("b")
+    behind.deploy("both", Asset(a) & Asset(b))
+    behind.begin()
+    filling = "x" * 20_000
+    with proxy.websockets_stalled():
+        now = datetime.now(UTC)
+        events = [event(b if n % 30 == 29 else a, now + timedelta(milliseconds=n), fill=filling) for n in range(900)]
+        post_all(behind, events)
+    behind.until(lambda: len(behind.recorded()) == 900, 120)
+    behind.settle()
+    judged(behind)
 
 
 @pytest.mark.failure("Processes", "no evaluator ran for hours", "it catches up in the order of the updates")
@@ -91,8 +73,7 @@ def test_the_evaluator_is_down_for_hours_of_event_time(world: World, judged: Jud
     """The ledger is hours old, as are the updates: they are found by their time, and in its order."""
     a, b = world.uri("a"), world.uri("b")
     deployment = world.deploy("both", Asset(a) & Asset(b))
-    world.start("--since", (datetime.now(UTC) - timedelta(hours=8)).isoformat())
-    world.wait_for_consumers()
+    world.begin("--since", (datetime.now(UTC) - timedelta(hours=8)).isoformat())
     world.kill()
     start = datetime.now(UTC) - timedelta(hours=6)
     # The log tells the order, not the time at which they were posted.
@@ -112,8 +93,7 @@ def test_the_evaluator_is_down_for_hours_of_event_time(world: World, judged: Jud
 def test_a_backlog_of_5000_events_is_worked_off_in_order(world: World, judged: Judged) -> None:
     a, b = world.uri("a"), world.uri("b")
     world.deploy("both", Asset(a) & Asset(b))
-    world.start("--since", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
-    world.wait_for_consumers()
+    world.begin("--since", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
     world.terminate()
     start = datetime.now(UTC) - timedelta(hours=2)
     post_all(world, [event(b if n % 20 == 19 else a, start + timedelta(seconds=n), n=n) for n in range(5_000)])
@@ -133,8 +113,7 @@ def test_clocks_of_producers_differ_by_five_minutes(world: World, judged: Judged
     """Heard at once; not heard, they are found by the full sweep at the next start."""
     a, b = world.uri("a"), world.uri("b")
     world.deploy("both", Asset(a) & Asset(b))
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     for skew in (-300, 300, 0, -300, 300):
         now = datetime.now(UTC) + timedelta(seconds=skew)
         post_all(world, [event(a, now), event(b, now + timedelta(milliseconds=1))])
@@ -156,8 +135,7 @@ def test_clocks_of_producers_differ_by_five_minutes(world: World, judged: Judged
 def test_events_older_than_any_overlap_are_found_at_the_next_start(world: World, judged: Judged) -> None:
     a = world.uri("a")
     world.deploy("one", Asset(a))
-    world.start("--since", (datetime.now(UTC) - timedelta(days=6)).isoformat())
-    world.wait_for_consumers()
+    world.begin("--since", (datetime.now(UTC) - timedelta(days=6)).isoformat())
     now = datetime.now(UTC)
     post_all(world, [event(a, now - timedelta(days=5)), event(a, now - timedelta(hours=2)), event(a, now)])
     world.settle()
@@ -177,8 +155,7 @@ def test_an_event_of_a_producer_an_hour_behind_is_recorded_while_the_evaluator_r
     """Prefect's websocket does not hand over what occurred so long ago."""
     a = world.uri("a")
     world.deploy("one", Asset(a))
-    world.start("--since", (datetime.now(UTC) - timedelta(days=2)).isoformat())
-    world.wait_for_consumers()
+    world.begin("--since", (datetime.now(UTC) - timedelta(days=2)).isoformat())
     post_all(world, [event(a, datetime.now(UTC))])
     world.until(lambda: len(world.recorded()) == 1, 60)
     post_all(world, [event(a, datetime.now(UTC) - timedelta(hours=1))])
@@ -195,8 +172,7 @@ def test_an_event_of_a_producer_an_hour_behind_is_recorded_while_the_evaluator_r
 def test_an_evaluator_killed_in_a_backlog_goes_on_where_it_was(world: World, judged: Judged) -> None:
     a = world.uri("a")
     world.deploy("one", Asset(a), coalesce=True)
-    world.start("--since", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
-    world.wait_for_consumers()
+    world.begin("--since", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
     world.terminate()
     start = datetime.now(UTC) - timedelta(hours=2)
     post_all(world, [event(a, start + timedelta(seconds=n), n=n) for n in range(4_000)])
@@ -223,8 +199,7 @@ def test_an_update_beside_a_ledger_that_was_taken_over_reaches_the_other_one(
 ) -> None:
     a = world.uri("a")
     deployment = world.deploy("one", Asset(a))
-    first = world.start()
-    world.wait_for_consumers()
+    first = world.begin()
     other = World(own_server, tmp_path / "other")
     other.mark = world.mark
     try:
@@ -259,8 +234,7 @@ def test_updates_that_a_server_takes_before_it_notices_reach_the_other_ledger(
     """Its evaluator looks every 10 s whether another ledger has taken over; its API answers 200 until then."""
     a, port = world.uri("a"), free_port()
     world.deploy("one", Asset(a))
-    first = world.start("--port", str(port), program=("-m", "assetflow", "server", "start"))
-    world.wait_for_consumers()
+    first = world.begin("--port", str(port), program=("-m", "assetflow", "server", "start"))
     other = World(own_server, tmp_path / "other")
     other.mark = world.mark
     posted: list[str] = []
@@ -302,8 +276,7 @@ def test_two_evaluators_and_two_ledgers_on_one_prefect(
     """The second one is refused; frozen past its lease and woken, the first one doubles nothing."""
     a = world.uri("a")
     world.deploy("one", Asset(a))
-    first = world.start()
-    world.wait_for_consumers()
+    first = world.begin()
     refused = world.command("evaluator", "start")
     assert refused.returncode == 2
     assert f"process {first.pid}" in refused.stderr
@@ -335,8 +308,7 @@ def test_two_evaluators_and_two_ledgers_on_one_prefect(
 def test_status_says_what_is_wrong(world: World) -> None:
     a = world.uri("a")
     world.deploy("one", Asset(a))
-    evaluator = world.start()
-    world.wait_for_consumers()
+    evaluator = world.begin()
     code, said = world.status()
     assert code == 0, said
     assert said["evaluator"]["pid"] == evaluator.pid

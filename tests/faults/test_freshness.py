@@ -46,8 +46,7 @@ def all_told(world: World) -> list[StateChange]:
 def test_killed_at_each_point_around_an_event_of_freshness(world: World, judged: Judged, point: str) -> None:
     policy = FreshnessPolicy(timedelta(seconds=60), warn_after=timedelta(seconds=3))
     world.deploy("reader", Asset(world.uri("a"), freshness=policy))
-    world.start(crash_at=point)
-    world.wait_for_consumers()
+    world.begin(crash_at=point)
     world.update_and_store(world.uri("a"))
     world.crashed()
     world.start()

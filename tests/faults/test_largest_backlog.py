@@ -24,8 +24,7 @@ def test_a_backlog_of_100000_is_worked_off_though_the_evaluator_is_killed(world:
     """What tasks recorded is the most of it, and what somebody posted the rest."""
     a, b = world.uri("a"), world.uri("b")
     world.deploy("both", Asset(a) & Asset(b))
-    world.start("--since", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
-    world.wait_for_consumers()
+    world.begin("--since", (datetime.now(UTC) - timedelta(hours=3)).isoformat())
     world.terminate()
     start = datetime.now(UTC) - timedelta(hours=2)
     for number in range(BIG_RECORDINGS):

@@ -22,12 +22,7 @@ from tests.faults.conftest import Judged
 from tests.faults.world import CONSUMERS, World
 from tests.integration.installation import recording
 
-pytestmark = [
-    pytest.mark.faults,
-    pytest.mark.prefect,
-    pytest.mark.timeout(900),
-    pytest.mark.usefixtures("on_a_file"),
-]
+pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900), pytest.mark.usefixtures("on_a_file")]
 
 SIZE = "4m"
 
@@ -72,8 +67,7 @@ def full(disk: Path) -> Iterator[None]:
 )
 def test_the_disk_is_full(on_disk: World, small_disk: Path, judged: Judged) -> None:
     on_disk.deploy("one", Asset(on_disk.uri("a")))
-    on_disk.start()
-    on_disk.wait_for_consumers()
+    on_disk.begin()
     on_disk.update(on_disk.uri("a"))
     on_disk.until(lambda: len(on_disk.recorded()) == 1)
     with full(small_disk):
@@ -128,8 +122,7 @@ def test_the_disk_of_the_home_is_full(
 @pytest.mark.failure("The ledger", "the ledger is read-only", "the evaluator exits with 2: `the ledger is read-only`")
 def test_the_ledger_is_read_only(on_disk: World, small_disk: Path, judged: Judged) -> None:
     on_disk.deploy("one", Asset(on_disk.uri("a")))
-    on_disk.start()
-    on_disk.wait_for_consumers()
+    on_disk.begin()
     on_disk.terminate()
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
     on_disk.task_recorded(recording(on_disk.uri("a")))
@@ -149,8 +142,7 @@ def test_the_ledger_is_read_only(on_disk: World, small_disk: Path, judged: Judge
 )
 def test_the_ledger_is_locked(world: World, judged: Judged) -> None:
     world.deploy("one", Asset(world.uri("a")))
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     with closing(sqlite3.connect(world.ledger, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         for _ in range(5):
@@ -166,8 +158,7 @@ def test_the_ledger_is_locked(world: World, judged: Judged) -> None:
 def storm_without_emit(world: World, seed: int) -> None:
     """What is emitted straight into the ledger is as durable as that; the rest can be rebuilt from Prefect."""
     world.deploy_consumers()
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     world.produce("task", 40, seed)
     world.produce("post", 40, seed)
     world.produce("materialize", 15, seed)
@@ -194,8 +185,7 @@ def test_the_ledger_is_deleted_and_rebuilt(world: World, judged: Judged) -> None
     since = datetime.now(UTC)
     storm_without_emit(world, seed=11)
     before, decided = judged(world), decisions(world)
-    for file in world.home.glob("ledger.db*"):
-        file.unlink()
+    world.lose_ledger()
     rebuild(world, since)
     after = judged(world, unfolded=CONSUMERS)
     assert decisions(world) == decided
@@ -213,18 +203,14 @@ def test_the_ledger_is_deleted_and_rebuilt(world: World, judged: Judged) -> None
 def test_an_older_ledger_is_put_back(world: World, judged: Judged) -> None:
     """What was decided after the copy was made has its runs: none is made a second time, and nothing consumed twice."""
     world.deploy_consumers()
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     dice = Random(13)
     updates(world, 60, dice)
-    copy = world.home / "copy.db"
-    with closing(sqlite3.connect(world.ledger)) as database, closing(sqlite3.connect(copy)) as backup:
-        database.backup(backup)
+    copy = world.copy_of_ledger()
     updates(world, 120, dice)
     world.settle()
     before, decided = judged(world), decisions(world)
-    for file in world.home.glob("ledger.db*"):
-        file.unlink()
+    world.lose_ledger()
     copy.rename(world.ledger)
     world.start()
     assert "rebuilding: done" in world.log
@@ -284,8 +270,7 @@ def decisions(world: World) -> set[UUID]:
 def test_a_writer_killed_in_a_transaction_leaves_the_ledger_whole(world: World, judged: Judged) -> None:
     """`assetflow emit` beside the evaluator, killed at any moment: recorded or not, never half."""
     world.deploy_consumers()
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     for number in range(12):
         command = [sys.executable, "-m", "assetflow", "emit", world.uri("abcd"[number % 4])]
         emit = subprocess.Popen(command, env=world.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -305,8 +290,7 @@ def test_the_ledger_refuses_one_update(world: World) -> None:
     """It is kept as refused, with the reason; all others go on, and so does an evaluator that is started anew."""
     deployment = world.deploy("one", Asset(world.uri("good")))
     bad, good = world.uri("bad"), world.uri("good")
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     with closing(sqlite3.connect(world.ledger)) as ledger:
         ledger.execute(
             f"CREATE TRIGGER refuse_bad BEFORE INSERT ON event WHEN NEW.uri = '{bad}' "

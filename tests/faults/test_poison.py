@@ -70,8 +70,7 @@ def make_updates(world: World) -> None:
 def test_poison_beside_good_updates_and_a_kill_in_between(world: World, judged: Judged) -> None:
     deployment = world.deploy("one", Asset(world.uri("a")))
     good = len(POISON) + 1
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     make_updates(world)
     world.until(lambda: len(world.recorded()) >= good, 60)
     world.kill()

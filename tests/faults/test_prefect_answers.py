@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import count
-from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -18,7 +16,6 @@ from assetflow.evaluator.incoming.assembly import LAST_RESORT
 from assetflow.evaluator.runs.launch import LARGEST_CONTEXT
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from assetflow.prefect_io.rest import SECONDS_TO_ANSWER
-from tests.environment.prefect_server import PrefectServer
 from tests.faults.conftest import Judged
 from tests.faults.proxy import Fault, Proxy, Rule
 from tests.faults.world import World
@@ -27,20 +24,6 @@ from tests.integration.installation import events_of, recording
 pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(600)]
 
 UPDATES = 12
-
-
-@pytest.fixture
-def proxy(own_server: PrefectServer) -> Iterator[Proxy]:
-    with Proxy(own_server.port) as proxy:
-        yield proxy
-
-
-@pytest.fixture
-def behind(own_server: PrefectServer, proxy: Proxy, tmp_path: Path, database: str | None) -> Iterator[World]:
-    """A world whose evaluator reaches Prefect through the proxy."""
-    world = World(own_server, tmp_path / "home", through=proxy.api_url, database=database)
-    yield world
-    world.close()
 
 
 def first(number: int, fault: Fault, *, path: str = "") -> Rule:
@@ -72,8 +55,7 @@ def make_updates(world: World) -> None:
 @pytest.mark.parametrize("fault", ["500", "503", "lose the answer"])
 def test_launching_meets(behind: World, proxy: Proxy, judged: Judged, fault: Fault) -> None:
     deployment = behind.deploy("one", Asset(behind.uri("a")))
-    behind.start()
-    behind.wait_for_consumers()
+    behind.begin()
     with proxy.broken(lambda _, path: fault if "create_flow_run" in path else None):
         make_updates(behind)
         behind.until(lambda: "waits for its run: " in behind.log, 60)
@@ -87,8 +69,7 @@ def test_launching_meets(behind: World, proxy: Proxy, judged: Judged, fault: Fau
 @pytest.mark.failure("Prefect", "the request for a run gets a 500, a 503 or a timeout, or its answer is lost")
 def test_launching_meets_time_outs(behind: World, proxy: Proxy, judged: Judged) -> None:
     deployment = behind.deploy("one", Asset(behind.uri("a")))
-    behind.start()
-    behind.wait_for_consumers()
+    behind.begin()
     with proxy.broken(first(2, "hang", path="create_flow_run")):
         make_updates(behind)
         behind.until(lambda: len(behind.runs(deployment)) == UPDATES, 120)
@@ -104,8 +85,7 @@ def test_launching_meets_time_outs(behind: World, proxy: Proxy, judged: Judged) 
 def test_everything_fails_now_and_then(behind: World, proxy: Proxy, judged: Judged, fault: Fault) -> None:
     deployment = behind.deploy("one", Asset(behind.uri("a")))
     with proxy.broken(now_and_then(fault)):
-        behind.start(ready=False)
-        behind.wait_for_consumers()
+        behind.begin(ready=False)
         make_updates(behind)
         behind.until(lambda: len(behind.runs(deployment)) == UPDATES, 240)
     behind.settle()
@@ -121,8 +101,7 @@ def test_everything_fails_now_and_then(behind: World, proxy: Proxy, judged: Judg
 def test_launching_is_answered_with_an_older_run(behind: World, proxy: Proxy, judged: Judged) -> None:
     """A stale answer on the way is no run of this decision: it is asked for again."""
     deployment = behind.deploy("one", Asset(behind.uri("a")))
-    behind.start()
-    behind.wait_for_consumers()
+    behind.begin()
     behind.update(behind.uri("a"))
     older = behind.run_of(deployment)
     with proxy.broken(first(3, older, path="create_flow_run")):
@@ -146,8 +125,7 @@ def test_something_on_the_way_answers_wrongly_for_a_while(
 ) -> None:
     """No decision is given up, and no consumer removed, for what Prefect itself did not say."""
     deployment = behind.deploy("one", Asset(behind.uri("a")))
-    behind.start()
-    behind.wait_for_consumers()
+    behind.begin()
     with proxy.broken(lambda _, path: fault if f"/deployments/{deployment}" in path else None):
         make_updates(behind)
         behind.until(lambda: "waits for its run: " in behind.log, 60)
@@ -169,8 +147,7 @@ def test_something_on_the_way_refuses_everything_for_a_while(
     """No decision is given up for it, nor one whose events are too many for the context of its run."""
     small = behind.deploy("small", Asset(behind.uri("a")))
     large = behind.deploy("large", Asset(behind.uri("b")))
-    behind.start()
-    behind.wait_for_consumers()
+    behind.begin()
     launching = [f"/deployments/{small}", f"/deployments/{large}", "/artifacts/", "/health", "/admin/version"]
     # What only reads goes on, so that there are decisions to launch.
     with proxy.broken(
@@ -195,8 +172,7 @@ def test_the_runs_of_one_deployment_hang(behind: World, proxy: Proxy, judged: Ju
     """Those of another one are made at once, not after the time limit of a request."""
     hanging = behind.deploy("hanging", Asset(behind.uri("a")))
     other = behind.deploy("other", Asset(behind.uri("b")))
-    behind.start()
-    behind.wait_for_consumers()
+    behind.begin()
     waits: list[float] = []
     with proxy.broken(lambda _, path: "hang" if f"{hanging}/create_flow_run" in path else None):
         behind.update(behind.uri("a"))
@@ -222,8 +198,7 @@ def test_a_part_of_a_recording_comes_while_the_artifacts_cannot_be_read(
     """The recording waits for its artifact, however long that takes, and is recorded whole."""
     uri, alias = behind.uri("a"), f"alias-{behind.mark}"
     deployment = behind.deploy("aliased", AssetAlias(alias))
-    behind.start()
-    behind.wait_for_consumers()
+    behind.begin()
     now = datetime.now(UTC)
     events = (
         AssetEvent(uuid4(), Asset(uri), now, Origin("task"), {"part": number}, aliases=(alias,)) for number in range(2)
@@ -251,8 +226,7 @@ def test_a_part_of_a_recording_comes_while_the_artifacts_cannot_be_read(
 def test_prefect_does_not_answer_for_a_while(behind: World, proxy: Proxy, judged: Judged) -> None:
     """What the user sees: one line when it begins, one when it ends, and `assetflow status`."""
     deployment = behind.deploy("one", Asset(behind.uri("a")))
-    behind.start()
-    behind.wait_for_consumers()
+    behind.begin()
     with proxy.broken(lambda _, __: "503"), proxy.websockets_cut():
         make_updates(behind)
         behind.until(lambda: "reading Prefect's logs: " in behind.log, 60)
@@ -276,8 +250,7 @@ def test_a_deployment_is_deleted_between_decision_and_launch(behind: World, prox
     """The decision is undeliverable, with the reason; others go on."""
     doomed = behind.deploy("doomed", Asset(behind.uri("a")))
     other = behind.deploy("other", Asset(behind.uri("a")))
-    behind.start()
-    behind.wait_for_consumers()
+    behind.begin()
     with proxy.broken(lambda _, path: "503" if f"{doomed}/create_flow_run" in path else None):
         behind.update(behind.uri("a"))
         behind.until(lambda: behind.runs(other))

@@ -161,8 +161,7 @@ def waiting(world: World) -> bool:
 @pytest.mark.parametrize("database", ["sqlite", "postgres"], indirect=True)
 def test_two_thousand_messages_in_a_storm(world: World, brokers: Brokers, judged: Judged) -> None:
     deploy(world, brokers)
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     watcher, dice = Watcher(world, brokers.environment), random.Random(SEED)
     watcher.start()
     ahead = blows(world, watcher, brokers, dice)

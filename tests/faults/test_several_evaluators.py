@@ -36,8 +36,7 @@ SECONDS_TO_TAKE_OVER = 10.0
 )
 def test_the_leader_is_killed_and_the_next_one_frozen_in_mid_load(world: World, judged: Judged) -> None:
     world.deploy_consumers()
-    killed = world.start()
-    world.wait_for_consumers()
+    killed = world.begin()
     others = [world.start_another() for _ in range(2)]
     world.until(lambda: set(standbys(world)) == {each.pid for each in others}, PATIENCE)
     assert leader(world) == killed.pid
@@ -83,8 +82,7 @@ def test_postgres_is_away_for_a_while(world: World, judged: Judged) -> None:
     """Neither who leads nor who stands by ends; what came meanwhile is recorded when it is back."""
     a = world.uri("a")
     world.deploy("one", Asset(a))
-    first = world.start()
-    world.wait_for_consumers()
+    first = world.begin()
     second = world.start_another()
     world.until(lambda: standbys(world) == [second.pid], PATIENCE)
     assert world.database is not None

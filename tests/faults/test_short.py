@@ -29,8 +29,7 @@ SEED = 7
 )
 def test_a_hundred_updates_while_everything_is_killed_once(world: World, judged: Judged) -> None:
     world.deploy_consumers()
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     world.produce("task", 30, SEED)
     world.produce("materialize", 10, SEED)
     world.produce("emit", 25, SEED)

@@ -26,8 +26,7 @@ pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(1800)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_five_hundred_updates_in_a_storm(world: World, judged: Judged, seed: int) -> None:
     world.deploy_consumers()
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     world.produce("task", 90, seed)
     world.produce("task", 60, seed + 100)
     world.produce("materialize", 80, seed)
@@ -47,8 +46,7 @@ def test_five_hundred_updates_in_a_storm(world: World, judged: Judged, seed: int
 def test_a_task_killed_at_a_chosen_point(world: World, judged: Judged, point: str) -> None:
     """What was not recorded is made again by the next flow run; what was recorded counts, announced or not."""
     world.deploy_consumers()
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     producer = world.produce("task", 5, seed=4, crash_at=point)
     assert producer.process.wait(60) == -9
     world.until(world.produced, 120)

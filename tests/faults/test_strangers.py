@@ -71,8 +71,7 @@ def _enough_files() -> Iterator[None]:
 )
 def test_half_headers_without_end_while_updates_flow(world: World, judged: Judged) -> None:
     deployment, port = world.deploy("one", Asset(world.uri("a"))), free_port()
-    world.start("--port", str(port), program=("-c", SERVER, "server", "start"))
-    world.wait_for_consumers()
+    world.begin("--port", str(port), program=("-c", SERVER, "server", "start"))
     with strangers(port):
         world.until(lambda: "connections are in use" in world.log, 60)
         for number in range(UPDATES):

@@ -12,7 +12,6 @@ import pytest
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.timing import Deadline, Intake
 from assetflow.prefect_io.names import DEADLINE_MISSED
-from tests.environment.prefect_server import PrefectServer
 from tests.faults.conftest import Judged
 from tests.faults.proxy import Proxy
 from tests.faults.world import PATIENCE, World
@@ -69,8 +68,7 @@ def assert_each_once(world: World, quiet: str, late: str) -> None:
 )
 def test_killed_at_each_point_around_an_instant(world: World, judged: Judged, point: str) -> None:
     quiet, late = deploy(world)
-    world.start(crash_at=point)
-    world.wait_for_consumers()
+    world.begin(crash_at=point)
 
     world.update_and_store(world.uri("a"))
     world.crashed()
@@ -91,8 +89,7 @@ def test_killed_at_each_point_around_an_instant(world: World, judged: Judged, po
 def test_two_evaluators_around_an_instant(world: World, judged: Judged) -> None:
     """The one that leads stands still over the instant; the other one takes over, and the first comes back."""
     quiet, late = deploy(world)
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     world.start_another()
     world.update_and_store(world.uri("a"))
     world.until(lambda: len(world.recorded()) == 1, PATIENCE)
@@ -124,8 +121,7 @@ def skew(tmp_path: Path) -> Path:
 def test_the_clock_jumps(world: World, judged: Judged, skew: Path) -> None:
     """It jumps ahead over an instant, and back: what comes then counts after what is decided."""
     quiet, late = deploy(world)
-    world.start(program=skewed(skew))
-    world.wait_for_consumers()
+    world.begin(program=skewed(skew))
     world.update_and_store(world.uri("a"))
     world.until(lambda: len(world.recorded()) == 1, PATIENCE)
 
@@ -140,30 +136,22 @@ def test_the_clock_jumps(world: World, judged: Judged, skew: Path) -> None:
 
 
 @pytest.mark.failure("Prefect", "the clock of the evaluator's machine was ahead and is corrected", "nothing")
-def test_the_clock_was_hours_ahead_once(
-    own_server: PrefectServer, tmp_path: Path, database: str | None, judged: Judged, skew: Path
-) -> None:
+def test_the_clock_was_hours_ahead_once(behind: World, proxy: Proxy, judged: Judged, skew: Path) -> None:
     """How far the logs were read then hides nothing later, neither at the next start nor while it runs."""
-    with Proxy(own_server.port) as proxy:
-        world = World(own_server, tmp_path / "home", through=proxy.api_url, database=database)
-        try:
-            deployment = world.deploy("one", Asset(world.uri("a")))
-            skew.write_text("7200")
-            world.start(program=skewed(skew))
-            world.wait_for_consumers()
-            world.update_and_store(world.uri("a"))
-            world.until(lambda: len(world.runs(deployment)) == 1, PATIENCE)
-            world.terminate()
-            skew.write_text("0")
-            world.update_and_store(world.uri("a"))
-            with proxy.websockets_cut():
-                world.start(program=skewed(skew))
-                world.until(lambda: len(world.runs(deployment)) == 2, 60)
-                world.update_and_store(world.uri("a"))
-                world.until(lambda: len(world.runs(deployment)) == 3, 60)
-            judged(world)
-        finally:
-            world.close()
+    deployment = behind.deploy("one", Asset(behind.uri("a")))
+    skew.write_text("7200")
+    behind.begin(program=skewed(skew))
+    behind.update_and_store(behind.uri("a"))
+    behind.until(lambda: len(behind.runs(deployment)) == 1, PATIENCE)
+    behind.terminate()
+    skew.write_text("0")
+    behind.update_and_store(behind.uri("a"))
+    with proxy.websockets_cut():
+        behind.start(program=skewed(skew))
+        behind.until(lambda: len(behind.runs(deployment)) == 2, 60)
+        behind.update_and_store(behind.uri("a"))
+        behind.until(lambda: len(behind.runs(deployment)) == 3, 60)
+    judged(behind)
 
 
 @pytest.mark.failure(
@@ -177,8 +165,7 @@ def test_the_clocks_of_evaluator_and_prefect_differ_by_five_minutes(
 ) -> None:
     skew.write_text(str(seconds))
     quiet, late = deploy(world)
-    world.start(program=skewed(skew))
-    world.wait_for_consumers()
+    world.begin(program=skewed(skew))
 
     world.update_and_store(world.uri("a"))
 
@@ -197,31 +184,23 @@ def skewed(skew: Path) -> tuple[str, ...]:
     "what was in time counts as in time, and a missed deadline is reported once",
 )
 @pytest.mark.rule("9.6")
-def test_prefect_is_away_over_a_deadline(
-    own_server: PrefectServer, tmp_path: Path, database: str | None, judged: Judged
-) -> None:
+def test_prefect_is_away_over_a_deadline(behind: World, proxy: Proxy, judged: Judged) -> None:
     """What came in time while nobody could look was in time; what did not is missed, once."""
-    with Proxy(own_server.port) as proxy:
-        world = World(own_server, tmp_path / "home", through=proxy.api_url, database=database)
-        try:
-            a, b, c = (Asset(world.uri(name)) for name in "abc")
-            in_time = world.deploy("quiet", a & b, deadline=Deadline(timedelta(seconds=8), then="run"))
-            late = world.deploy("late", a & c, deadline=Deadline(timedelta(seconds=8), then="run"))
-            world.start()
-            world.wait_for_consumers()
-            world.update_and_store(a.uri)
-            world.until(lambda: len(world.recorded()) == 1, PATIENCE)
-            with proxy.websockets_cut(), proxy.broken(lambda _method, _path: "503"):
-                world.update_and_store(b.uri)
-                world.until(lambda: due(world, timedelta(seconds=10)), PATIENCE)
-                assert not world.runs(late)
-            world.until(lambda: world.runs(in_time) and both_ran(world, in_time, late), PATIENCE)
-            assert_each_once(world, in_time, late)
-            (run,) = world.runs(in_time)
-            assert [each["uri"] for each in events_of(run)] == [a.uri, b.uri]
-            judged(world, unfolded=TIMED)
-        finally:
-            world.close()
+    a, b, c = (Asset(behind.uri(name)) for name in "abc")
+    in_time = behind.deploy("quiet", a & b, deadline=Deadline(timedelta(seconds=8), then="run"))
+    late = behind.deploy("late", a & c, deadline=Deadline(timedelta(seconds=8), then="run"))
+    behind.begin()
+    behind.update_and_store(a.uri)
+    behind.until(lambda: len(behind.recorded()) == 1, PATIENCE)
+    with proxy.websockets_cut(), proxy.broken(lambda _method, _path: "503"):
+        behind.update_and_store(b.uri)
+        behind.until(lambda: due(behind, timedelta(seconds=10)), PATIENCE)
+        assert not behind.runs(late)
+    behind.until(lambda: behind.runs(in_time) and both_ran(behind, in_time, late), PATIENCE)
+    assert_each_once(behind, in_time, late)
+    (run,) = behind.runs(in_time)
+    assert [each["uri"] for each in events_of(run)] == [a.uri, b.uri]
+    judged(behind, unfolded=TIMED)
 
 
 def due(world: World, span: timedelta) -> Any:
@@ -240,8 +219,7 @@ def test_a_deploy_during_a_downtime(world: World, judged: Judged) -> None:
     """It counts from the start on: a deadline that lies in the downtime is not missed, and its pass comes at once."""
     a, b = Asset(world.uri("a")), Asset(world.uri("b"))
     late = world.deploy("late", a & b, deadline=Deadline(SOON))
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     world.update_and_store(a.uri)
     world.until(lambda: len(world.recorded()) == 1, PATIENCE)
     world.kill()

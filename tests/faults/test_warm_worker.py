@@ -71,6 +71,23 @@ def stop(pid: int) -> None:
     until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T")
 
 
+def waiting_run(pool: Pool) -> tuple[int, int, dict[str, str]]:
+    """Order a run whose client waits for a template that stands still; return both processes, and the run."""
+    (template,) = pool.templates()
+    stop(template)
+    runs = {"run": pool.order(name="run")}
+    pool.until(pool.clients)
+    client = pool.clients()[0]
+    pool.until(lambda: _waits_for_the_template(client))
+    return template, client, runs
+
+
+def replace_worker(pool: Pool) -> None:
+    """Wait for the end of a worker that was killed, and start another one."""
+    pool.workers[-1].wait()
+    pool.start_worker()
+
+
 def _kill(pids: Iterable[int]) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
@@ -103,8 +120,7 @@ def test_each_run_ends_and_began_at_most_once(pool: Pool, victim: str) -> None:
         run = runs[f"run{number}"] = pool.order(name=f"run{number}")
         kill(pool, victim, run, dice)
     assert "CRASHED" in judge(pool, runs)
-    last = {"last": pool.order(name="last")}
-    assert judge(pool, last) == ["COMPLETED"]
+    assert judge(pool, {"last": pool.order(name="last")}) == ["COMPLETED"]
 
 
 @pytest.mark.failure(
@@ -127,8 +143,7 @@ def test_the_runs_of_a_killed_worker_end_when_there_is_another_one(
         pool.until(lambda name=f"run{number}a": pool.state(runs[name]) != "SCHEDULED")
         time.sleep(dice.uniform(0, 2))
         _kill([*(_processes(pool, runs) if power else ()), pool.workers[-1].pid])
-        pool.workers[-1].wait()
-        pool.start_worker()
+        replace_worker(pool)
     judge(pool, runs)
 
 
@@ -171,8 +186,7 @@ def test_a_run_with_a_command_of_its_own_outlives_its_worker_or_crashes(pool: Po
         start.touch()
         pool.until(lambda: all((pool.home / name).exists() for name in runs))
     _kill([pool.process.pid, processes["with"]])
-    pool.workers[-1].wait()
-    pool.start_worker()
+    replace_worker(pool)
     assert pool.ended(runs["with"], SECONDS_TO_END) == "CRASHED"
     _kill([processes["later"]])
     assert pool.ended(runs["later"], SECONDS_TO_END) == "CRASHED"
@@ -195,42 +209,26 @@ def test_two_workers_start_each_run_once_while_their_processes_are_killed(pool: 
 
 
 # How a run ends whose process is killed while its client waits for the template.
-KILLED_BEFORE_IT_BEGINS = {
-    "template": "COMPLETED",
-    "client": "CRASHED",
-    "worker": "COMPLETED",
-}
+KILLED_BEFORE_IT_BEGINS = {"template": "COMPLETED", "client": "CRASHED", "worker": "COMPLETED"}
 
 
 @pytest.mark.failure("Processes", "the template, the child or the client of a warm worker's run is killed")
 @pytest.mark.parametrize("victim", KILLED_BEFORE_IT_BEGINS)
 def test_what_is_killed_before_the_template_accepts(pool: Pool, victim: str) -> None:
-    (template,) = pool.templates()
-    stop(template)
-    runs = {"run": pool.order(name="run")}
-    pool.until(pool.clients)
-    client = pool.clients()[0]
-    pool.until(lambda: _waits_for_the_template(client))
+    template, client, runs = waiting_run(pool)
     _kill([{"template": template, "client": client, "worker": pool.process.pid}[victim]])
     if victim == "worker":
-        pool.process.wait()
-        pool.start_worker()
+        replace_worker(pool)
     if victim != "template":
         os.kill(template, signal.SIGCONT)
     assert judge(pool, runs) == [KILLED_BEFORE_IT_BEGINS[victim]]
-    last = {"last": pool.order(name="last")}
-    assert judge(pool, last) == ["COMPLETED"]
+    assert judge(pool, {"last": pool.order(name="last")}) == ["COMPLETED"]
 
 
 @pytest.mark.failure("Processes", "the template, the child or the client of a warm worker's run is killed")
 @pytest.mark.parametrize("victim", [*KILLED_BEFORE_IT_BEGINS, "child"])
 def test_what_is_killed_between_the_fork_and_the_word_to_begin(pool: Pool, victim: str) -> None:
-    (template,) = pool.templates()
-    stop(template)
-    runs = {"run": pool.order(name="run")}
-    pool.until(pool.clients)
-    client = pool.clients()[0]
-    pool.until(lambda: _waits_for_the_template(client))
+    template, client, runs = waiting_run(pool)
     # It does not hear that the child exists, so the child waits.
     stop(client)
     os.kill(template, signal.SIGCONT)
@@ -238,8 +236,7 @@ def test_what_is_killed_between_the_fork_and_the_word_to_begin(pool: Pool, victi
     child = pool.children()[0]
     _kill([{"template": template, "client": client, "worker": pool.process.pid, "child": child}[victim]])
     if victim == "worker":
-        pool.process.wait()
-        pool.start_worker()
+        replace_worker(pool)
     if victim in ("template", "child"):
         until(lambda: not is_running(child))
     if victim == "template":
@@ -250,8 +247,7 @@ def test_what_is_killed_between_the_fork_and_the_word_to_begin(pool: Pool, victi
     ended = judge(pool, runs)
     # Without its child, the client does the work itself, unless it says "begin" before the template has noticed.
     assert ended == [KILLED_BEFORE_IT_BEGINS.get(victim)] or victim == "child"
-    last = {"last": pool.order(name="last")}
-    assert judge(pool, last) == ["COMPLETED"]
+    assert judge(pool, {"last": pool.order(name="last")}) == ["COMPLETED"]
 
 
 def _threads(process: int) -> list[int]:

@@ -21,8 +21,7 @@ PATIENCE = 120
 def worker(world: World) -> Worker:
     """A worker in a world with a consumer of the assets "a" and "b"."""
     world.deploy("one", Asset(world.uri("a")) | Asset(world.uri("b")))
-    world.start()
-    world.wait_for_consumers()
+    world.begin()
     return world.employ()
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
@@ -100,6 +101,18 @@ class World(Installation):
         except LedgerError:
             return False
         return True
+
+    def lose_ledger(self) -> None:
+        """Delete the ledger's files."""
+        for file in self.home.glob("ledger.db*"):
+            file.unlink()
+
+    def copy_of_ledger(self) -> Path:
+        """Copy the ledger as it is now, and return where the copy is."""
+        copy = self.home / "copy.db"
+        with closing(sqlite3.connect(self.ledger)) as database, closing(sqlite3.connect(copy)) as backup:
+            database.backup(backup)
+        return copy
 
     # The evaluator
 

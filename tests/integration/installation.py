@@ -53,10 +53,7 @@ class Installation:
             "name": name,
             "flow_id": self.post("/flows/", {"name": f"consumer-{self.mark}"})["id"],
             "enforce_parameter_schema": True,
-            "parameter_openapi_schema": {
-                "type": "object",
-                "properties": {"triggering_asset_events": parameter},
-            },
+            "parameter_openapi_schema": {"type": "object", "properties": {"triggering_asset_events": parameter}},
         }
         number = self.post("/deployments/", body)["id"]
         self.deployments[number] = f"consumer-{self.mark}/{name}"
@@ -89,6 +86,12 @@ class Installation:
         if ready:
             self.until(self._is_ready)
         return self._process
+
+    def begin(self, *arguments: str, **given: Any) -> subprocess.Popen[bytes]:
+        """Start an evaluator, and return when it knows what is deployed."""
+        process = self.start(*arguments, **given)
+        self.wait_for_consumers()
+        return process
 
     def kill(self) -> None:
         assert self._process is not None

@@ -167,9 +167,6 @@ def test_in_a_transaction_a_failure_rolls_the_task_back(
 
 def test_emit_says_when_prefect_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.2")
-    with (
-        prefect_at("http://127.0.0.1:9/api"),
-        pytest.raises(RecordingFailed) as told,
-    ):
+    with prefect_at("http://127.0.0.1:9/api"), pytest.raises(RecordingFailed) as told:
         emit(A)
     assert "PREFECT_API_URL" in str(told.value)

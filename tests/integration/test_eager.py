@@ -13,16 +13,7 @@ import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
-from assetflow import (
-    Asset,
-    Eager,
-    Skip,
-    flow,
-    inlet_events,
-    observe,
-    outlet_events,
-    task,
-)
+from assetflow import Asset, Eager, Skip, flow, inlet_events, observe, outlet_events, task
 from assetflow.core.freshness.records import Backfill
 from assetflow.errors import InvalidCall, InvalidEvent
 from assetflow.ledger import Ledger

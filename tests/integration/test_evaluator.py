@@ -102,7 +102,6 @@ def test_debounce_and_deadline(at_work: Installation) -> None:
     a, b = Asset(at_work.uri("a")), Asset(at_work.uri("b"))
     quiet = at_work.deploy("quiet", a, intake=Intake(debounce=timedelta(seconds=1)))
     late = at_work.deploy("late", a & b, deadline=Deadline(timedelta(seconds=1), then="run"))
-    at_work.start()
     at_work.wait_for_consumers()
     at_work.update(a.uri)
 

@@ -19,13 +19,7 @@ from tests.environment.prefect_server import PrefectServer
 from tests.environment.replicas import replicas
 from tests.integration.installation import Installation, events_of, recording
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.prefect,
-    pytest.mark.postgres,
-    pytest.mark.redis,
-    pytest.mark.timeout(400),
-]
+pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.postgres, pytest.mark.redis, pytest.mark.timeout(400)]
 
 ROOT = Path(__file__).parents[2]
 FLOWS = "tests/integration/replica_flows.py"

@@ -27,18 +27,13 @@ def state(ledger: Reader) -> str:
 
 @pytest.mark.parametrize(
     ("heard", "states"),
-    [
-        (True, ["SCHEDULED", "PENDING", "RUNNING"]),
-        (False, ["SCHEDULED", "PENDING", "RUNNING"]),
-        (False, ["SCHEDULED"]),
-    ],
+    [(True, ["SCHEDULED", "PENDING", "RUNNING"]), (False, ["SCHEDULED", "PENDING", "RUNNING"]), (False, ["SCHEDULED"])],
     ids=["heard", "found going on", "found waiting for a worker"],
 )
 def test_4_7_a_run_that_is_retried_goes_on_again(here: Installation, heard: bool, states: list[str]) -> None:
     raw = here.uri("raw")
     deployment = here.deploy_declared("kept", kept([Asset(raw)], [Asset(here.uri("made"))]))
-    here.start()
-    here.wait_for_consumers()
+    here.begin()
     here.task_recorded(recording(raw))
     run = here.run_of(deployment)["id"]
     with here.reader() as ledger:
@@ -61,8 +56,7 @@ def test_4_7_a_run_that_is_retried_goes_on_again(here: Installation, heard: bool
 
 def test_4_7_the_end_of_a_retry_counts_also_if_no_evaluator_ran(here: Installation) -> None:
     deployment = here.deploy("later", Asset(here.uri("a")))
-    here.start()
-    here.wait_for_consumers()
+    here.begin()
     here.task_recorded(recording(here.uri("a")))
     run = here.run_of(deployment)["id"]
     with here.reader() as ledger:

@@ -37,8 +37,7 @@ def names(ledger: Reader) -> set[str]:
 def test_8_6_a_run_that_somebody_starts_holds_an_eager_flow_back(here: Installation, heard: bool) -> None:
     raw = here.uri("raw")
     deployment = here.deploy_declared("kept", kept([Asset(raw)], [Asset(here.uri("made"))]))
-    here.start()
-    here.wait_for_consumers()
+    here.begin()
     if not heard:
         here.kill()
     run = run_by_hand(here, deployment)
@@ -60,8 +59,7 @@ def test_8_6_a_run_that_began_while_no_evaluator_ran_holds_back_what_an_update_o
 ) -> None:
     raw = here.uri("raw")
     deployment = here.deploy_declared("kept", kept([Asset(raw)], [Asset(here.uri("made"))]))
-    here.start()
-    here.wait_for_consumers()
+    here.begin()
     here.kill()
     run = run_by_hand(here, deployment)
     here.task_recorded(recording(raw))

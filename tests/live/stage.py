@@ -254,11 +254,7 @@ class Stage:
 @contextmanager
 def stage(server: PrefectServer, place: Path | str) -> Iterator[Stage]:
     """A stage with an empty ledger, a file or an address; what it deploys is deleted at the end."""
-    with (
-        server.http() as http,
-        BackgroundEvaluator(place) as evaluator,
-        Reader.open(place) as reader,
-    ):
+    with server.http() as http, BackgroundEvaluator(place) as evaluator, Reader.open(place) as reader:
         made = Stage(http, evaluator, reader)
         try:
             yield made

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any
-from uuid import UUID
+from typing import Any, cast
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
@@ -15,11 +15,12 @@ import respx
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin
+from assetflow.core.wire import events_from_text
 from assetflow.errors import PrefectRefused, PrefectUnreachable
 from assetflow.prefect_io import logs, rest
 from assetflow.prefect_io.connection import AskAgain
-from assetflow.prefect_io.logs import ArtifactLog, OldArtifacts
-from assetflow.prefect_io.rest import prefect_api
+from assetflow.prefect_io.logs import ArtifactLog, OldArtifacts, decision_of, events_key
+from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
 from tests.environment.prefect_settings import prefect_at
 
 URL = "http://prefect.test/api"
@@ -28,8 +29,8 @@ ARTIFACT = UUID(int=9)
 
 
 def decided() -> Decision:
-    event = AssetEvent(UUID(int=1), Asset("s3://shop/orders"), NOW, Origin("api"))
-    return Decision(UUID(int=2), 1, UUID(int=3), None, (event,), NOW)
+    event = AssetEvent(uuid4(), Asset("s3://shop/orders"), NOW, Origin("api"))
+    return Decision(uuid4(), 1, uuid4(), None, (event,), NOW)
 
 
 def refusing(status: int) -> httpx.Response:
@@ -76,6 +77,43 @@ async def test_an_answer_without_a_list_is_not_prefects(log: ArtifactLog, said: 
     prefect_says(listed=[httpx.Response(200, json=said)], written=written, health=WELL)
     with pytest.raises(PrefectUnreachable):
         await log.keep_events(decided(), "report/daily")
+
+
+async def kept_of(api: PrefectApi, consumer: str) -> list[UUID | None]:
+    """The decisions whose events were written for a consumer, oldest first."""
+    body = {"artifacts": {"key": {"any_": [events_key(consumer)]}}, "sort": "CREATED_DESC"}
+    return [decision_of(each) for each in reversed(cast("list[Json]", await api.post("/artifacts/filter", body)))]
+
+
+@pytest.mark.prefect
+@pytest.mark.usefixtures("prefect_here")
+async def test_what_a_killed_process_has_written_is_found_again() -> None:
+    consumer, first, second = f"report/{uuid4()}", decided(), decided()
+    async with prefect_api() as api:
+        log = ArtifactLog(api)
+        # A process writes the artifact and dies before it has the run; the next one launches the same decision.
+        one, other = [await log.keep_events(first, consumer) for _ in range(2)]
+        assert one == other
+        following = await log.keep_events(second, consumer)
+        assert following == await log.keep_events(second, consumer)
+        assert await kept_of(api, consumer) == [first.id, second.id]
+        found = cast("Json", await api.get(f"/artifacts/{one}"))
+        events = events_from_text(found["data"], where="the artifact")
+        assert [event.id for event in events] == [event.id for event in first.events]
+
+
+@pytest.mark.prefect
+@pytest.mark.usefixtures("prefect_here")
+async def test_prefect_lists_one_entry_for_each_consumer() -> None:
+    consumer, other = f"report/{uuid4()}", f"report/{uuid4()}"
+    async with prefect_api() as api:
+        for _ in range(3):
+            await ArtifactLog(api).keep_events(decided(), consumer)
+        await ArtifactLog(api).keep_events(decided(), other)
+        keys = sorted(map(events_key, (consumer, other)))
+        body = {"artifacts": {"key": {"any_": keys}}}
+        listed = cast("list[Json]", await api.post("/artifacts/latest/filter", body))
+        assert sorted(str(each["key"]) for each in listed) == keys
 
 
 class Artifacts:

@@ -10,9 +10,8 @@ from uuid import UUID, uuid4
 import pytest
 from prefect.client.schemas.responses import DeploymentResponse
 
-from assetflow.core.partitions import RollupMapper, StartOfDayMapper, WeekWindow
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule, PrefectUnreachable
@@ -43,22 +42,6 @@ def row(number: int = 1, updated: int = 0, **given: Any) -> dict[str, Any]:
 
 def deployment(**given: Any) -> DeploymentResponse:
     return DeploymentResponse.model_validate(row(**given))
-
-
-def test_the_schedule_is_read_from_the_parameter_schema() -> None:
-    assert declaration_of(deployment()) == DECLARATION
-
-
-def test_a_roll_up_that_can_never_be_complete_is_a_problem_with_both_formats() -> None:
-    mapper = RollupMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"), window=WeekWindow())
-    schedule = to_schedule(PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=mapper))
-    text = declaration_to_text(FlowDeclaration(ConsumerOptions(schedule)))
-
-    deployed = to_deployed(deployment(parameter_openapi_schema=schema(text)), "weekly")
-
-    assert isinstance(deployed.problem, InvalidSchedule)
-    assert deployed.problem.rule == "5.2"
-    assert "'%Y-%m-%dT%H' to '%Y-%m-%d'" in str(deployed.problem)
 
 
 def test_the_tag_off_leaves_what_is_produced() -> None:

@@ -63,8 +63,7 @@ def same(first: Recording, second: Recording) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("name", "body"),
-    [("artifact", recording_to_artifact(two())), ("events", recording_to_prefect_events(two()))],
+    ("name", "body"), [("artifact", recording_to_artifact(two())), ("events", recording_to_prefect_events(two()))]
 )
 def test_bodies_are_as_agreed(name: str, body: object) -> None:
     agrees(f"recordings/{name}", json.loads(json.dumps(body)))

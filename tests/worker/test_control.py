@@ -13,22 +13,6 @@ from tests.worker.pool import OWN_COMMAND, Pool
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(400)]
 
-HOOKED = """
-import os, time
-from pathlib import Path
-from prefect import flow
-
-HOME = Path(__file__).parent
-
-def hook(flow, flow_run, state):
-    (HOME / f"{flow_run.parameters['name']}.hook").write_text(state.type.value)
-
-@flow(on_cancellation=[hook], on_crashed=[hook])
-def report(name):
-    (HOME / name).write_text(f"{os.getpid()} {os.getppid()} hooked")
-    while True:
-        time.sleep(0.1)
-"""
 LATE = """
 import time
 from prefect import flow
@@ -44,23 +28,6 @@ def cancel(pool: Pool, run: str) -> None:
     pool.post(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
 
 
-@pytest.mark.parametrize("state", ["CANCELLED", "CRASHED"])
-def test_hooks_are_called_when_a_run_was_cancelled_or_crashed(pool: Pool, state: str) -> None:
-    (pool.home / "hooked.py").write_text(HOOKED)
-    run = pool.order(pool.deploy("hooked.py:report"), name=state)
-    pid, parent, _ = pool.note(state)
-    assert parent == pool.template()
-    if state == "CANCELLED":
-        cancel(pool, run)
-    else:
-        os.kill(pid, signal.SIGKILL)
-    assert pool.ended(run) == state
-    hook = pool.home / f"{state}.hook"
-    pool.until(lambda: hook.exists() and hook.read_text())
-    assert hook.read_text() == {"CANCELLED": "CANCELLING", "CRASHED": "CRASHED"}[state]
-    pool.until(lambda: not Path(f"/proc/{pid}").exists())
-
-
 DIRTY = """
 import os, sys, time
 from pathlib import Path
@@ -72,10 +39,12 @@ os.environ["LEFT"] = "by the module"
 os.chdir("/")
 
 def hook(flow, flow_run, state):
-    (HOME / f"{flow_run.parameters['name']}.hook").write_text(f"{os.getpid()} {os.environ['OF_THE_RUN']}")
+    (HOME / f"{flow_run.parameters['name']}.hook").write_text(
+        f"{os.getpid()} {os.environ['OF_THE_RUN']} {state.type.value}"
+    )
 
 @flow(on_cancellation=[hook], on_crashed=[hook])
-def report(name, ends=False):
+def report(name):
     (HOME / name).write_text(f"{os.getpid()} {os.getppid()} dirty")
     while True:
         time.sleep(0.1)
@@ -93,7 +62,7 @@ def report(name):
 
 @pytest.mark.parametrize("command", [None, OWN_COMMAND], ids=["forked", "with a command"])
 @pytest.mark.parametrize("state", ["CANCELLED", "CRASHED"])
-def test_what_a_cancelled_or_crashed_run_changes_stays_in_its_processes(
+def test_hooks_of_a_cancelled_or_crashed_run_are_called_and_what_it_changes_stays_in_its_processes(
     pool: Pool, state: str, command: str | None
 ) -> None:
     """Its hooks are called by a process that imports its module. The worker does not import it."""
@@ -110,17 +79,17 @@ def test_what_a_cancelled_or_crashed_run_changes_stays_in_its_processes(
     assert pool.ended(run) == state
     hook = pool.home / f"{name}.hook"
     pool.until(lambda: hook.exists() and hook.read_text())
-    called_by, given = hook.read_text().split()
-    assert given == "given"
+    called_by, given, told = hook.read_text().split()
+    assert (given, told) == ("given", "CANCELLING" if state == "CANCELLED" else state)
+    pool.until(lambda: not Path(f"/proc/{pid}").exists())
     pool.until(lambda: "finished running successfully" in pool.said(run))
     importers = {each.name.rpartition("-")[2] for each in pool.home.glob("imported-by-*")}
     assert {str(pid), called_by} <= importers
     assert not importers & {str(pool.process.pid), str(pool.template())}
     assert Path(f"/proc/{pool.process.pid}/cwd").resolve() == pool.home
     for number, later in enumerate((None, OWN_COMMAND)):
-        assert (
-            pool.ended(pool.order(pool.deploy("clean.py:report", command=later), name=f"{name}{number}")) == "COMPLETED"
-        )
+        run = pool.order(pool.deploy("clean.py:report", command=later), name=f"{name}{number}")
+        assert pool.ended(run) == "COMPLETED"
         assert (pool.home / f"{name}{number}").read_text() == "None"
 
 

@@ -85,18 +85,9 @@ UNFIT = {
         """,
         "has opened a connection or an event loop",
     ),
-    "an event loop": (
-        "import asyncio; loop = asyncio.new_event_loop()",
-        "has opened a connection or an event loop",
-    ),
-    "a process": (
-        "import subprocess; gateway = subprocess.Popen(['sleep', '60'])",
-        "has started a process",
-    ),
-    "a lock": (
-        "import threading; MINE = threading.Lock(); MINE.acquire()",
-        "holds a lock (MINE)",
-    ),
+    "an event loop": ("import asyncio; loop = asyncio.new_event_loop()", "has opened a connection or an event loop"),
+    "a process": ("import subprocess; gateway = subprocess.Popen(['sleep', '60'])", "has started a process"),
+    "a lock": ("import threading; MINE = threading.Lock(); MINE.acquire()", "holds a lock (MINE)"),
     "a lock in an object": (
         """
         import threading

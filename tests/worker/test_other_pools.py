@@ -23,12 +23,7 @@ from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 from assetflow import Asset
 from tests.integration.recorded import fresh, recorded
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.prefect,
-    pytest.mark.timeout(400),
-    pytest.mark.usefixtures("prefect_here"),
-]
+pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(400), pytest.mark.usefixtures("prefect_here")]
 
 FLOW = """
 import os

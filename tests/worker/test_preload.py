@@ -123,9 +123,7 @@ class FakeTemplate:
         self.is_kept = False
 
 
-def test_one_template_for_each_set_of_modules_and_the_least_used_one_is_let_go(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_template_for_each_set_of_modules_and_the_least_used_one_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[FakeTemplate] = []
 
     def start(place: Path, modules: tuple[str, ...]) -> FakeTemplate:

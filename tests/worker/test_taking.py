@@ -40,6 +40,12 @@ async def a_run() -> UUID:
         return (await client.create_flow_run(unnamed, state=Scheduled())).id
 
 
+async def state_of(client: PrefectClient, run: UUID) -> State:
+    state = (await client.read_flow_run(run)).state
+    assert state is not None
+    return state
+
+
 def notes(folder: Path) -> list[str]:
     return sorted(each.name for each in folder.glob("*/*"))
 
@@ -50,9 +56,7 @@ async def test_a_run_is_noted_and_signed_by_the_worker_that_gets_it(tmp_path: Pa
         async with one, other:
             assert (await one.set_flow_run_state(run, Pending())).status is SetStateStatus.ACCEPT
             assert (await other.set_flow_run_state(run, Pending())).status is SetStateStatus.ABORT
-            state = (await one.read_flow_run(run)).state
-            assert state is not None
-            assert state.message == mine.signature
+            assert (await state_of(one, run)).message == mine.signature
             assert notes(tmp_path) == [str(run)]
 
 
@@ -104,9 +108,7 @@ async def test_the_run_of_a_dead_worker_is_seen_to(
                 if name != "Pending":
                     dying.note(run).write_bytes(BEGAN)
             await see_to_abandoned_runs(living, client)
-            state = (await client.read_flow_run(run)).state
-            assert state is not None
-            assert state.type.value == expected
+            assert (await state_of(client, run)).type.value == expected
     assert notes(tmp_path) == []
 
 
@@ -123,9 +125,7 @@ async def test_a_run_that_another_worker_has_is_left_to_it_however_long_it_takes
                 await client.set_flow_run_state(run, Pending())
                 dying.note(run)
             await see_to_abandoned_runs(living, client)
-            state = (await client.read_flow_run(run)).state
-            assert state is not None
-            assert state.is_pending()
+            assert (await state_of(client, run)).is_pending()
     # The living worker's note stays.
     assert notes(tmp_path) == [str(run)]
 
@@ -143,6 +143,4 @@ async def test_a_run_that_was_started_anew_is_its_new_workers(tmp_path: Path, mo
             await client.set_flow_run_state(run, Pending())
             await client.set_flow_run_state(run, Running())
             await see_to_abandoned_runs(living, client)
-            state = (await client.read_flow_run(run)).state
-            assert state is not None
-            assert state.is_running()
+            assert (await state_of(client, run)).is_running()

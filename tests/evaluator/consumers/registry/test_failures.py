@@ -182,17 +182,6 @@ async def test_the_look_after_a_restart_does_the_rest(
     assert len(prefect.automations) == 1
 
 
-async def test_what_deployments_without_a_schedule_make_is_known_at_once(
-    prefect: FakePrefect, ledger: LedgerHere, registry: Registry, restarted: Registry
-) -> None:
-    prefect.deploy(1, A)
-    await registry.sync()
-    await registry.sync()
-    producer = prefect.deploy(2, None, B)
-    await restarted.begin()
-    assert list(ledger.reader.consumers.unlisted()) == [producer]
-
-
 @pytest.mark.parametrize("request_", ["POST /deployments/filter", "POST /automations/filter"])
 async def test_a_failed_restart_is_repeated(
     prefect: FakePrefect, ledger: LedgerHere, registry: Registry, restarted: Registry, request_: str

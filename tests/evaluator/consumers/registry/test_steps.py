@@ -19,15 +19,6 @@ from tests.evaluator.fakes import recording
 from tests.evaluator.ledgers import LedgerHere, ledger_here
 
 
-async def test_consumers_are_numbered_in_the_order_in_which_they_were_deployed(
-    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
-) -> None:
-    for number in (3, 1, 2):
-        prefect.deploy(number, A)
-    await registry.sync()
-    assert [each.consumer.name for each in ledger.reader.consumers.all()] == ["flow/d3", "flow/d1", "flow/d2"]
-
-
 async def test_without_a_change_nothing_is_written_and_the_ledger_is_not_read(
     prefect: FakePrefect, ledger: LedgerHere, registry: Registry
 ) -> None:
@@ -61,18 +52,6 @@ async def test_removing_the_tag_leads_to_no_second_automation(
     await restarted.sync()
     assert prefect.writes == ["create", "update"]
     assert prefect.automations[0]["tags"] == ["assetflow:schedule"]
-
-
-async def test_a_deployment_deleted_while_no_evaluator_ran_is_removed(
-    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
-) -> None:
-    deployment = prefect.deploy(1, A)
-    prefect.deploy(2, B)
-    await registry.sync()
-    del prefect.rows["deployments"][str(deployment)]
-    await registry_of(prefect, ledger).sync()
-    assert known(ledger) == {"flow/d2": B}
-    assert len(prefect.automations) == 1
 
 
 async def test_the_declarations_of_producers_are_stored(

@@ -42,16 +42,6 @@ def maker(ledger: LedgerHere) -> str:
     return ledger.reader.freshness.status(B.uri, None, ledger.now()).producer or ""
 
 
-async def test_it_makes_its_outputs_and_is_no_consumer(prefect: FakePrefect, ledger: LedgerHere) -> None:
-    chain(prefect)
-    registry = registry_of(prefect, ledger)
-    await registry.sync()
-    assert known(ledger) == {"flow/d2": None}
-    assert [step.name for step in registry.report.steps] == ["flow/d2"] * 2
-    assert len(prefect.automations) == 1
-    assert maker(ledger) == "flow/d1"
-
-
 async def test_a_restart_writes_nothing_of_it(prefect: FakePrefect, ledger: LedgerHere) -> None:
     chain(prefect)
     await registry_of(prefect, ledger).sync()
