@@ -231,7 +231,7 @@ def open_source(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], RecordedSo
 
 
 @pytest.mark.parametrize("asked", [{}, {"known": 1}, {"events": 1}, {"known": 2}, {"events": 1, "known": 1}])
-def test_what_is_recorded_while_it_is_read_is_seen_once(
+def test_what_is_recorded_meanwhile_is_seen_once(
     open_source: Callable[[World], RecordedSource], asked: dict[str, int]
 ) -> None:
     for read in (RecordedSource.oldest, RecordedSource.newest):
@@ -260,9 +260,7 @@ def test_each_is_counted_once(open_source: Callable[[World], RecordedSource], as
     assert open_source(world).count(QUERY) == 5
 
 
-def test_a_page_of_artifacts_without_updates_hides_no_older_ones(
-    open_source: Callable[[World], RecordedSource],
-) -> None:
+def test_a_page_of_artifacts_without_updates_hides_no_older(open_source: Callable[[World], RecordedSource]) -> None:
     world = World(2, 5)
     world.empty_pages = 2
     assert [event.id.int for event in open_source(world).newest(QUERY, 0, 1)] == [5]

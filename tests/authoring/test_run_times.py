@@ -109,9 +109,7 @@ def test_a_run_of_a_timetable_has_its_tick() -> None:
 
 
 @pytest.mark.parametrize("below", [0, 1], ids=["in the run", "in a flow that it calls"])
-def test_a_run_that_a_decision_started_knows_the_name_of_its_deployment(
-    monkeypatch: pytest.MonkeyPatch, below: int
-) -> None:
+def test_a_run_of_a_decision_knows_the_name_of_its_deployment(monkeypatch: pytest.MonkeyPatch, below: int) -> None:
     monkeypatch.setattr(TaskApi, "connect", lambda **_: pytest.fail("Prefect was asked"))
     context = run_context_to_json(RunContext(uuid4(), "report/nightly"))
     started = FlowRun(flow_id=uuid4(), deployment_id=uuid4(), context=context)

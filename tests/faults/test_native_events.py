@@ -8,9 +8,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
@@ -18,7 +16,6 @@ import pytest
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceTaskRun
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
-from tests.environment.prefect_server import PrefectServer
 from tests.faults import chaos
 from tests.faults.proxy import Proxy
 from tests.faults.world import World
@@ -28,16 +25,6 @@ pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(7200)
 UPDATES = int(os.environ.get("ASSETFLOW_FAULTS_UPDATES", "300"))
 A_ROUND = 100
 BLOWS = (chaos.kill_evaluator, chaos.crash_evaluator, chaos.kill_server)
-
-
-@pytest.fixture
-def through(own_server: PrefectServer, tmp_path: Path) -> Iterator[tuple[World, Proxy]]:
-    """A world whose evaluator tells Prefect of updates in its own words, and reaches it through a proxy."""
-    with Proxy(own_server.port) as proxy:
-        world = World(own_server, tmp_path / "home", through=proxy.api_url)
-        world.env["ASSETFLOW_NATIVE_EVENTS"] = "true"
-        yield world, proxy
-        world.close()
 
 
 def leave(world: World, count: int) -> set[UUID]:
@@ -66,8 +53,9 @@ def copies(world: World) -> int:
     "it posts Prefect's own event of an update from the ledger until Prefect's log has it, and counts none of them",
 )
 @pytest.mark.rule("2.10")
-def test_each_update_counts_once_and_is_told_once(through: tuple[World, Proxy]) -> None:
-    world, proxy = through
+def test_each_update_counts_once_and_is_told_once(behind: World, proxy: Proxy) -> None:
+    world = behind
+    world.env["ASSETFLOW_NATIVE_EVENTS"] = "true"
     dice, made = random.Random(10), set[UUID]()
     world.start()
     while len(made) < UPDATES:

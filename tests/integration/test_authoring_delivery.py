@@ -110,9 +110,7 @@ def test_what_cannot_be_recorded_fails_the_attempt_and_a_retry_is_safe(
 async def slow_to_record() -> None: ...
 
 
-def test_an_async_task_that_has_timed_out_sends_no_update_later(
-    router: respx.Router, prefect_here: PrefectServer
-) -> None:
+def test_an_async_task_that_timed_out_sends_no_update_later(router: respx.Router, prefect_here: PrefectServer) -> None:
     ended: list[State[Any]] = []
     late: list[httpx.Request] = []
 

@@ -124,6 +124,7 @@ def test_8_13_each_change_is_one_event_with_lag_causes_and_policy_and_an_automat
         h.settle()
         until(lambda: len(posted) == 2, seconds=60)
         assert ["is too old" in posted[0], "is fresh again" in posted[1]] == [True, True]
+        until(lambda: len(in_log(TOLD.uri)) == 3, seconds=60)
         warned, failed, passed = in_log(TOLD.uri)
     finally:
         cast(Any, made).delete()

@@ -127,7 +127,7 @@ def test_a_killed_backfill_goes_on_and_runs_no_key_twice(at_work: Installation) 
             second.kill()
     runs = at_work.runs(deployment)
     assert sorted(run["parameters"]["partition_key"] for run in runs) == sorted(keys)
-    assert all(run["context"]["assetflow"]["events"] == [] for run in runs)
+    assert all(events_of(run) == [] for run in runs)
 
 
 def _not_mapped(at_work: Installation, uri: str) -> list[str]:

@@ -98,9 +98,7 @@ async def test_who_is_not_let_in_is_told_at_once(send: Send, pauses: Pauses, sta
 
 @pytest.mark.parametrize("name", ["detail", "exception_detail", "exception_message"])
 @pytest.mark.parametrize("status", [400, 409, 413, 422])
-async def test_what_prefect_itself_refuses_is_refused_for_good(
-    send: Send, pauses: Pauses, status: int, name: str
-) -> None:
+async def test_what_prefect_itself_refuses_stays_refused(send: Send, pauses: Pauses, status: int, name: str) -> None:
     route = prefect_answers(httpx.Response(status, json={name: "it is taken"}))
     with pytest.raises(PrefectRefused, match=f"^Prefect answers {status} to POST /things: it is taken$") as told:
         await send(30)
@@ -136,7 +134,7 @@ async def test_what_prefect_does_not_know_is_missing(send: Send) -> None:
     ],
     ids=str,
 )
-async def test_every_other_answer_may_be_another_one_later(
+async def test_every_other_answer_is_asked_for_again(
     send: Send, pauses: Pauses, answer: httpx.Response | Exception
 ) -> None:
     route = prefect_answers(answer, answer, httpx.Response(201, json={"id": 1}))

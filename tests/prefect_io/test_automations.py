@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from prefect.events.schemas.automations import AutomationCore, CompoundTrigger, EventTrigger
+from prefect.events.schemas.automations import AutomationCore
 
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
@@ -28,22 +28,6 @@ HOUR = timedelta(hours=1)
 
 def options(schedule: object, **given: Any) -> ConsumerOptions:
     return ConsumerOptions(to_schedule(schedule), **given)
-
-
-def test_it_starts_the_deployment_on_its_own_event_and_shows_the_condition_on_one_that_nobody_emits() -> None:
-    automation = automation_for(DEPLOYMENT, "report/daily", options(A & B))
-
-    trigger = automation.trigger
-    assert isinstance(trigger, CompoundTrigger)
-    assert trigger.require == "any"
-    start, shown = trigger.triggers
-    assert isinstance(start, EventTrigger)
-    assert start.expect == {SCHEDULE_SATISFIED}
-    assert start.match.root == {"prefect.resource.id": f"prefect.deployment.{DEPLOYMENT}"}  # type: ignore[union-attr]
-    assert isinstance(shown, CompoundTrigger)
-    assert {name for leaf in shown.triggers for name in leaf.expect} == {CONDITION_SHOWN}  # type: ignore[union-attr]
-    assert automation.owner_resource is None
-    assert [action.deployment_id for action in automation.actions] == [DEPLOYMENT]  # type: ignore[union-attr]
 
 
 def test_a_condition_too_deep_for_prefect_still_shows_its_assets() -> None:

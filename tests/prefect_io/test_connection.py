@@ -83,9 +83,7 @@ def test_the_active_profile_is_read_as_prefect_reads_it(home: Path, environment:
         ("prefect/profiles.toml", 'active = "gone"\n[profiles.work]\n'),
     ],
 )
-def test_prefect_reads_what_is_in_other_files(
-    home: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: str
-) -> None:
+def test_prefect_reads_other_files(home: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: str) -> None:
     from assetflow.prefect_io import connection
 
     (home / file).write_text(content)
@@ -111,9 +109,7 @@ def test_prefect_reads_what_is_in_other_files(
         ("PREFECT_PROFILES_PATH", "/elsewhere"),
     ],
 )
-def test_prefect_reads_settings_that_mean_more(
-    home: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
-) -> None:
+def test_prefect_reads_what_means_more(home: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     from assetflow.prefect_io import connection
 
     monkeypatch.chdir(home)

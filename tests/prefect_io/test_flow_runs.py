@@ -60,48 +60,6 @@ def answer(**changed: Any) -> dict[str, Any]:
     return {"id": str(RUN), "deployment_id": str(DEPLOYMENT)} | changed
 
 
-def test_the_request_of_a_plain_decision() -> None:
-    made = decision()
-    # What a user said is one text for Prefect.
-    events = [
-        {
-            "id": str(EVENT),
-            "uri": "s3://shop/orders.parquet",
-            "extra": {"__prefect_kind": "jinja", "template": "{{ 1 / 0 }}"},
-            "occurred": "2026-11-20T12:00:00Z",
-            "origin": {"kind": "prefect"},
-            "sequence": 7,
-            "recorded": "2026-11-20T12:00:00Z",
-        }
-    ]
-    assert run_request(made, context(made)) == {
-        "name": "orders.parquet-000000",
-        "idempotency_key": str(DECISION),
-        "context": {
-            "assetflow": {
-                "version": 1,
-                "consumer": "report/daily",
-                "decision": str(DECISION),
-                "events": json.dumps(events, separators=(",", ":")),
-            }
-        },
-        "labels": {"assetflow.decision": str(DECISION), "assetflow.consumer": "report/daily"},
-        "tags": ["assetflow"],
-        "state": {"type": "SCHEDULED", "name": "Scheduled", "message": "Started by 1 update: orders.parquet"},
-    }
-
-
-def test_the_request_of_a_partition() -> None:
-    made = decision("2026-11-20")
-    request = run_request(made, context(made))
-    assert request["name"] == "2026-11-20-000000"
-    assert request["labels"]["assetflow.partition-key"] == "2026-11-20"
-    assert "__OTEL_TRACEPARENT" not in request["labels"]
-    assert request["parameters"] == {"partition_key": "2026-11-20"}
-    assert request["state"]["message"] == "Started by 1 update for 2026-11-20: orders.parquet"
-    assert request["context"]["assetflow"]["partition_key"] == "2026-11-20"
-
-
 def test_the_request_of_a_backfill_says_so() -> None:
     made = replace(decision("2026-11-20"), events=(), kind="backfill")
     request = run_request(made, context(made))

@@ -165,9 +165,7 @@ async def test_a_long_list_of_events_is_read_in_parts_each_once(api: PrefectApi,
 
 
 @pytest.mark.parametrize("of_one", [2, 30, 49, 50, 51, 60])
-async def test_events_of_one_instant_are_all_read_though_prefect_sorts_by_time_only(
-    api: PrefectApi, of_one: int
-) -> None:
+async def test_events_of_one_instant_are_all_read_though_only_time_sorts_them(api: PrefectApi, of_one: int) -> None:
     events = Events(*(number // of_one for number in range(40 * of_one)), mixes=True)
     found = await read_events(api, events.first, events.following)
     assert [event["occurred"] for event in found] == sorted(event["occurred"] for event in found)

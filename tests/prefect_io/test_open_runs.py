@@ -71,9 +71,7 @@ def test_8_6_a_run_that_runs_again_after_it_waited_does_not_start() -> None:
         ("RUNNING", "SCHEDULED", None),
     ],
 )
-def test_4_7_an_event_tells_of_a_run_that_leaves_its_final_state(
-    before: str, kind: str, change: RunChange | None
-) -> None:
+def test_4_7_an_event_tells_that_a_run_leaves_its_end_state(before: str, kind: str, change: RunChange | None) -> None:
     event = state_event(f"flow-run.{RUN}", kind, "Any")
     event["payload"] = {"intended": {"from": before, "to": kind}}
     assert run_change(event) == change

@@ -60,7 +60,7 @@ def native(what: str, **changes: Any) -> dict[str, Any]:
         ("referenced", (), (MADE,)),
     ],
 )
-def test_a_deployment_makes_and_reads_what_its_events_name(
+def test_a_deployment_makes_and_reads_what_events_name(
     what: str, made: tuple[Asset, ...], read: tuple[Asset, ...]
 ) -> None:
     assert learned_from_prefect_event(native(what)) == Learned(DEPLOYMENT, "dbt/nightly", made, read)

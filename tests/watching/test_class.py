@@ -88,9 +88,7 @@ def error(direct: Direct, name: str = "w") -> str:
     return next(each.error for each in direct.ledger.reader.watchers.all() if each.name == name)
 
 
-async def test_rule_10_4_each_change_is_an_update_and_the_class_begins_at_its_cursor(
-    direct: Direct, lines: Path
-) -> None:
+async def test_rule_10_4_a_change_is_an_update_and_the_class_begins_at_its_cursor(direct: Direct, lines: Path) -> None:
     watch(direct.ledger, trigger(lines))
     async with watching(direct):
         write(lines, "a", "b")

@@ -109,9 +109,7 @@ async def test_a_queue_of_sqs_that_is_made_anew(direct: Direct, sqs: SqsServer, 
         await is_heard(direct, lambda: asyncio.to_thread(sqs.send, name, b"{}"))
 
 
-async def test_a_source_that_does_not_tell_what_waits(
-    direct: Direct, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_source_that_tells_no_lag(direct: Direct, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assetflow.watching.watching.SECONDS_TO_TELL", 0.2)
 
     async def never(_: PolledSource) -> None:

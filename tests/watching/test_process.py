@@ -122,9 +122,7 @@ async def test_a_database_that_is_away_for_longer_than_the_lease_does_not_end_it
             await serving
 
 
-async def test_a_trigger_that_cannot_be_read_fails_alone_until_it_is_deployed_again(
-    direct: Direct, tmp_path: Path
-) -> None:
+async def test_a_trigger_that_cannot_be_read_fails_alone_until_it_is_redeployed(direct: Direct, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text("{}")
     files = FileTrigger(f"{tmp_path}/*.json", every=timedelta(seconds=1), start="existing")
     for name in ("old", "new"):

@@ -107,9 +107,7 @@ async def test_trouble_of_the_ledger_refuses_nothing() -> None:
     assert ledger.taken == []
 
 
-async def test_an_unknown_error_of_the_database_counts_as_a_value_s_after_a_while(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_unknown_error_of_the_database_is_the_values_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = Ledger(refuse(StatementRefused("parser stack overflow")))
     recorder, given = Recorder(ledger.record), intake("a", "bad")
     with pytest.raises(StatementRefused):

@@ -114,9 +114,7 @@ def test_a_process_that_nobody_waits_for_has_ended(note: Path) -> None:
         assert not has_a_process(note)
 
 
-async def test_a_note_tells_the_process_that_prefect_has_started(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+async def test_a_note_tells_the_process_that_prefect_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Prefect starts a run itself whose packages it installs."""
     run: Any = SimpleNamespace(id=RUN)
     said: list[bytes] = []

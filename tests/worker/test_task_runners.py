@@ -32,9 +32,7 @@ def test_tasks_run_in_processes_of_prefect(pool: Pool) -> None:
     check(pool, "prefect.task_runners", "ProcessPoolTaskRunner", "max_workers=2")
 
 
-def test_tasks_run_in_a_cluster_of_dask(
-    prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_tasks_run_in_a_dask_cluster(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> None:
     dask = tmp_path_factory.mktemp("dask")
     install_apart(dask, "dask")
     # A short name: the path of the template's socket may have 107 characters.

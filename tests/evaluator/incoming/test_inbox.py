@@ -213,9 +213,7 @@ async def test_known_recordings_are_not_written_again(line: Line) -> None:
         (outside("a", aliases=["\0"]), "not valid text"),
     ],
 )
-async def test_a_bad_event_is_refused_and_the_others_are_recorded(
-    line: Line, event: dict[str, Any], reason: str
-) -> None:
+async def test_a_bad_event_is_refused_and_others_are_recorded(line: Line, event: dict[str, Any], reason: str) -> None:
     line.inbox.take_event(outside("before"))
     line.inbox.take_event(event)
     line.inbox.take_event(event)
@@ -283,9 +281,7 @@ async def test_rule_2_10_an_event_of_prefects_that_an_evaluator_posted_counts_as
     assert line.refused == []
 
 
-async def test_rule_2_10_an_update_of_another_installation_counts_once_beside_the_copy_that_it_posted(
-    line: Line,
-) -> None:
+async def test_rule_2_10_an_update_of_another_installation_counts_once_beside_the_copy_it_posted(line: Line) -> None:
     theirs = Recording(uuid4(), (update("s3://b/theirs"), update("s3://b/also")))
     posted = recording_to_prefect_events(theirs)
     copies = [copy for each in theirs.events for copy in materialized(Materialized(1, each, ()))]

@@ -53,9 +53,7 @@ async def test_nor_does_one_that_is_found_when_prefect_comes_back(thread: Ledger
     assert not thread.ledger.reader.decisions.find()
 
 
-async def test_a_switch_comes_after_the_instants_before_it_if_prefect_answers(
-    thread: LedgerThread, clock: Clock
-) -> None:
+async def test_a_switch_comes_after_the_instants_before_if_prefect_answers(thread: LedgerThread, clock: Clock) -> None:
     clock.now += 3 * HOUR
     thread.logs_read(clock.now - READ_LATELY)
     await pause(thread)

@@ -83,9 +83,7 @@ async def test_an_evaluator_does_not_stand_by_for_a_file() -> None:
         await gain(FakeLease(HELD, HELD), shared=False)
 
 
-async def test_without_standing_by_only_the_lease_of_a_dead_evaluator_is_waited_for(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_without_standing_by_only_a_dead_evaluators_lease_is_awaited(caplog: pytest.LogCaptureFixture) -> None:
     lease = FakeLease(HELD, HELD)
     with caplog.at_level(logging.INFO):
         await (await gain(lease, stand_by=False)).give_back()

@@ -151,7 +151,7 @@ def test_new_listeners_are_called_for_what_happens_from_then_on(ledger: Ledger) 
     assert [event.uri for event in again.of("on_asset_event_emitted")] == [B.uri]
 
 
-def test_an_error_of_a_listener_is_logged_and_the_others_are_called(
+def test_an_error_of_a_listener_is_logged_and_others_are_called(
     ledger: Ledger, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[Any] = []

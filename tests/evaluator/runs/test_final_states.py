@@ -68,9 +68,7 @@ async def test_a_look_goes_on_where_the_last_one_ended_also_after_a_downtime(led
     assert told == [1, 2]
 
 
-async def test_4_8_a_final_state_that_somebody_sets_in_place_of_another_counts_also_after_a_downtime(
-    ledger: LedgerHere,
-) -> None:
+async def test_4_8_a_final_state_set_in_place_of_another_counts_also_after_a_downtime(ledger: LedgerHere) -> None:
     flow = ledger.deploy("report/daily", Asset("a")).deployment_id
     old, new = run(flow, 1), run(flow, 7200)
     prefect = Prefect(old)

@@ -196,9 +196,7 @@ async def test_runs_are_created_in_the_order_of_the_decisions_whatever_fails(pad
         assert [each for each in pad.runs.order if each in made] == made
 
 
-async def test_all_waiting_decisions_are_tried_when_prefect_answers_again(
-    pad: Pad, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_all_waiting_decisions_are_tried_when_prefect_is_back(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch_module.Backoff, "next", lambda _: 3600.0)
     (decision,) = pad.decide(1)
     pad.runs.fails[decision] = [PrefectUnreachable("down")]

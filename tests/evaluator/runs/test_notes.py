@@ -8,33 +8,29 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.core.values.assets import Asset
 from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable
-from assetflow.evaluator.health import Health, keep_going
+from assetflow.evaluator.health import keep_going
 from assetflow.evaluator.runs import watch as notes_module
-from assetflow.evaluator.runs.launch import Launcher
+from assetflow.evaluator.runs.launch import Launch
 from assetflow.evaluator.runs.watch import NoteWriter
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
-from tests.evaluator.fakes import FakeBoard, FakeLogs, FakeRuns, recording
+from tests.evaluator.fakes import FakeBoard
 from tests.evaluator.ledgers import LedgerHere
+from tests.evaluator.runs.test_launch import Pad
 
 
-class Desk:
+class Desk(Pad):
     """A note writer beside a launcher, on a ledger and a Prefect in memory."""
 
     def __init__(self, ledger: LedgerHere) -> None:
-        self.ledger = ledger
-        self.runs = FakeRuns()
+        super().__init__(ledger)
         self.board = FakeBoard()
-        self.health = Health()
-        self.launcher = Launcher(self.ledger, self.runs, FakeLogs(), self.health, lambda *_: self.notes.wake())
         self.notes = NoteWriter(self.ledger, self.board, self.health, self.launcher.at_rest)
-        self.tasks: list[asyncio.Task[None]] = []
 
-    def decide(self, number: int) -> list[UUID]:
-        self.ledger.deploy("report/daily", Asset("a"))
-        return self.ledger.record(*(recording("a") for _ in range(number)))
+    def _tell(self, launch: Launch, run: UUID) -> None:
+        super()._tell(launch, run)
+        self.notes.wake()
 
     @property
     def noted(self) -> list[UUID]:

@@ -87,9 +87,7 @@ async def test_prefect_is_asked_for_the_ends_of_some_runs_at_a_time(ledger: Ledg
     await cancel(loop)
 
 
-async def test_asking_for_runs_works_again_when_prefect_has_answered_and_not_before(
-    ledger: LedgerHere, monkeypatch: Any
-) -> None:
+async def test_asking_for_runs_works_again_once_prefect_has_answered(ledger: LedgerHere, monkeypatch: Any) -> None:
     monkeypatch.setattr(runs_module, "ASKED_BETWEEN_LOOKS", 1)
     keep_table(ledger)
     prefect, health = FakeOpenRuns(), Health()

@@ -48,9 +48,7 @@ def table(tmp_path: Path) -> Path:
     return place
 
 
-async def test_rule_10_4_what_is_there_is_known_and_each_later_version_is_an_update(
-    direct: Direct, table: Path
-) -> None:
+async def test_rule_10_4_what_is_there_is_known_and_each_new_version_is_an_update(direct: Direct, table: Path) -> None:
     watch(direct.ledger, trigger(table))
     async with watching(direct):
         await until_async(cursor_is(direct, 0))
@@ -124,9 +122,7 @@ def cut_off(table: Path, last: int) -> None:
 
 
 @pytest.mark.rule("10.6")
-async def test_a_table_that_is_made_anew_is_an_update_though_its_version_is_the_same(
-    direct: Direct, table: Path
-) -> None:
+async def test_a_table_that_is_made_anew_is_an_update_though_the_version_is_equal(direct: Direct, table: Path) -> None:
     watch(direct.ledger, trigger(table))
     async with watching(direct):
         await until_async(cursor_is(direct, 0))
@@ -136,9 +132,7 @@ async def test_a_table_that_is_made_anew_is_an_update_though_its_version_is_the_
         assert updates(direct.ledger)[0].extra["gap"]
 
 
-async def test_a_table_that_does_not_exist_yet_is_told_and_its_first_version_is_an_update(
-    direct: Direct, tmp_path: Path
-) -> None:
+async def test_a_missing_table_is_told_and_its_first_version_is_an_update(direct: Direct, tmp_path: Path) -> None:
     table = tmp_path / "later"
     watch(direct.ledger, trigger(table))
     async with watching(direct):

@@ -17,7 +17,7 @@ from tests.watching.outside import Direct, updates, watch, watching
 pytestmark = pytest.mark.long
 
 
-async def test_a_missing_topic_is_told_and_read_when_it_is_there(
+async def test_a_missing_topic_is_told_and_read_once_it_is_there(
     direct: Direct, kafka: KafkaCluster, name: str
 ) -> None:
     watch(direct.ledger, MessageQueueTrigger(kafka.url, topic=name))
@@ -52,7 +52,7 @@ async def test_partitions_that_are_added_are_read(
         await until_async(lambda: len(updates(direct.ledger)) == 2)
 
 
-async def test_a_refused_password_arrives_and_is_told_without_it(
+async def test_a_refused_password_is_told_without_it(
     direct: Direct, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("assetflow.watching.kinds.kafka.SECONDS_TO_ANSWER", 2.0)

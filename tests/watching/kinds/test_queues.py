@@ -131,9 +131,7 @@ ONE_KIND = pytest.mark.parametrize("kind", ["kafka"])
 
 
 @ONE_KIND
-async def test_rule_10_2_messages_that_come_within_a_time_are_one_recording(
-    direct: Direct, trigger: Any, send: Send
-) -> None:
+async def test_rule_10_2_messages_within_a_time_are_one_recording(direct: Direct, trigger: Any, send: Send) -> None:
     watch(direct.ledger, trigger(within=timedelta(minutes=1), batch=3))
     async with watching(direct):
         for number in range(3):
@@ -145,9 +143,7 @@ async def test_rule_10_2_messages_that_come_within_a_time_are_one_recording(
 
 
 @ONE_KIND
-async def test_a_batch_that_does_not_get_full_is_recorded_after_its_time(
-    direct: Direct, trigger: Any, send: Send
-) -> None:
+async def test_a_batch_that_is_not_full_is_recorded_after_its_time(direct: Direct, trigger: Any, send: Send) -> None:
     watch(direct.ledger, trigger(within=timedelta(milliseconds=500)))
     await send({"number": "0"}, "m0")
     async with watching(direct):
@@ -155,9 +151,7 @@ async def test_a_batch_that_does_not_get_full_is_recorded_after_its_time(
 
 
 @ONE_KIND
-async def test_rule_10_5_what_no_filter_wants_is_acknowledged_and_counted(
-    direct: Direct, trigger: Any, send: Send
-) -> None:
+async def test_rule_10_5_what_no_filter_wants_is_taken_and_counted(direct: Direct, trigger: Any, send: Send) -> None:
     watch(direct.ledger, trigger(filter={"kind": "order"}))
     for number, kind in enumerate(("refund", "order", "refund")):
         await send({"kind": kind}, f"m{number}")
@@ -171,7 +165,7 @@ async def test_rule_10_5_what_no_filter_wants_is_acknowledged_and_counted(
 
 
 @pytest.mark.rule("10.2")
-async def test_a_poison_message_is_kept_as_refused_and_holds_nothing_up(
+async def test_a_poison_message_is_refused_and_holds_nothing_up(
     direct: Direct, trigger: Any, send: Send, kind: str
 ) -> None:
     watch(direct.ledger, trigger(partition_key="day"))
@@ -217,7 +211,7 @@ async def test_an_entry_that_was_trimmed_before_it_was_read_is_refused(
 
 
 @ON_REDIS
-async def test_a_watcher_may_be_called_ledger(
+async def test_a_watcher_named_ledger(
     direct: Direct, redis: Redis, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     await redis.set(name, "no stream")
@@ -331,7 +325,7 @@ async def test_a_ledger_in_trouble_does_not_let_sqs_count_deliveries(direct: Dir
 
 
 @RABBITMQ
-async def test_a_paused_watcher_leaves_its_messages_in_the_queue(
+async def test_a_paused_watcher_leaves_messages_in_the_queue(
     direct: Direct, rabbit: AbstractChannel, name: str
 ) -> None:
     watch(direct.ledger, MessageQueueTrigger(RABBIT, queue=name))

@@ -23,7 +23,7 @@ def unreachable(*_: Any, **__: Any) -> Any:
 
 
 @pytest.mark.parametrize("request_", ["POST /deployments/filter", "POST /flows/filter", "POST /automations/filter"])
-async def test_a_failed_look_is_repeated(
+async def test_a_failed_look_is_made_again(
     prefect: FakePrefect, ledger: LedgerHere, registry: Registry, request_: str
 ) -> None:
     prefect.deploy(1, A)
@@ -35,7 +35,7 @@ async def test_a_failed_look_is_repeated(
     assert len(prefect.automations) == 1
 
 
-async def test_each_successful_look_is_reported(
+async def test_each_good_look_is_told(
     prefect: FakePrefect, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The report ends a failure, in the log and in the status, as soon as a look succeeds."""
@@ -87,9 +87,7 @@ async def test_a_deployment_that_fails_for_any_reason_does_not_hold_up_the_other
     assert registry.report.problems == {}
 
 
-async def test_a_prefect_that_is_down_is_not_asked_for_each_deployment(
-    prefect: FakePrefect, registry: Registry
-) -> None:
+async def test_prefect_that_is_down_is_not_asked_for_each_deployment(prefect: FakePrefect, registry: Registry) -> None:
     for number in range(1, 11):
         prefect.deploy(number, Asset(f"s3://lake/{number}"))
     await registry.sync()
@@ -169,7 +167,7 @@ async def test_a_restart_reconciles_what_was_deployed_changed_and_deleted_meanwh
     assert len(prefect.automations) == 4
 
 
-async def test_the_look_after_a_restart_does_the_rest(
+async def test_the_look_after_a_restart_does_it_all(
     prefect: FakePrefect, registry: Registry, restarted: Registry
 ) -> None:
     prefect.deploy(1, A)

@@ -25,9 +25,7 @@ from tests.evaluator.consumers.registry.fake_prefect import START, A, B, C, Fake
 from tests.evaluator.ledgers import LedgerHere
 
 
-async def test_cycles_are_logged_once(
-    prefect: FakePrefect, registry: Registry, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_cycles_are_told_once(prefect: FakePrefect, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
     prefect.deploy(1, A, B)
     prefect.deploy(2, B | C, A)
     await registry.sync()
@@ -90,9 +88,7 @@ def test_8_4_an_eager_flow_that_reads_nothing_runs_once() -> None:
     assert words.startswith("root is Eager and reads nothing: it runs once, and after new code")
 
 
-async def test_8_14_the_log_warns_once(
-    prefect: FakePrefect, registry: Registry, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_8_14_it_warns_once(prefect: FakePrefect, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
     prefect.deploy(1, Lazy(), A)
     await registry.sync()
     prefect.deploy(2, C)

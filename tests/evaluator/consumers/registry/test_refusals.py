@@ -71,9 +71,7 @@ async def test_8_1_and_8_10_sync_finds_refusals(prefect: FakePrefect, registry: 
     assert refused(ledger) == []
 
 
-async def test_8_1_two_flows_change_places_in_one_look(
-    prefect: FakePrefect, registry: Registry, ledger: LedgerHere
-) -> None:
+async def test_8_1_two_flows_swap_in_one_look(prefect: FakePrefect, registry: Registry, ledger: LedgerHere) -> None:
     prefect.deploy(2, Eager(A), TABLE)
     await registry.sync()
     # The one that takes the asset is seen before the one that gives it up.
@@ -84,7 +82,7 @@ async def test_8_1_two_flows_change_places_in_one_look(
     assert refused(ledger) == []
 
 
-async def test_8_1_what_an_earlier_evaluator_refused_is_forgotten(
+async def test_8_1_what_was_refused_earlier_is_forgotten(
     prefect: FakePrefect, ledger: LedgerHere, second: UUID
 ) -> None:
     del prefect.rows["deployments"][str(second)]
@@ -157,7 +155,7 @@ async def test_8_1_a_refusal_is_shown_once_prefect_is_back(prefect: FakePrefect,
     assert automation_of(prefect, refused)["name"] == "flow/d2 is refused"
 
 
-async def test_8_1_what_may_work_at_the_next_try_is_no_refusal(
+async def test_8_1_what_may_work_later_is_no_refusal(
     prefect: FakePrefect, registry: Registry, ledger: LedgerHere
 ) -> None:
     prefect.deploy(1, Eager(A), TABLE)

@@ -41,7 +41,7 @@ async def test_the_automation_of_an_evaluator_that_died_is_adopted(prefect: Fake
     assert str(consumer.automation_id) == prefect.automations[0]["id"]
 
 
-async def test_removing_the_tag_leads_to_no_second_automation(
+async def test_no_second_automation_without_the_tag(
     prefect: FakePrefect, ledger: LedgerHere, registry: Registry
 ) -> None:
     prefect.deploy(1, A)
@@ -54,9 +54,7 @@ async def test_removing_the_tag_leads_to_no_second_automation(
     assert prefect.automations[0]["tags"] == ["assetflow:schedule"]
 
 
-async def test_the_declarations_of_producers_are_stored(
-    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
-) -> None:
+async def test_what_producers_declare_is_stored(prefect: FakePrefect, ledger: LedgerHere, registry: Registry) -> None:
     producer = prefect.deploy(1, None, A)
     await registry.sync()
     assert known(ledger) == {}

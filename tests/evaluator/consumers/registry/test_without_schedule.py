@@ -50,9 +50,7 @@ async def test_a_restart_writes_nothing_of_it(prefect: FakePrefect, ledger: Ledg
     assert [text for text, _ in sent if "edge" in text or text.startswith("UPDATE")] == []
 
 
-async def test_it_makes_its_outputs_before_updates_are_recorded_after_a_start(
-    prefect: FakePrefect, ledger: LedgerHere
-) -> None:
+async def test_after_a_start_it_makes_its_outputs_before_any_update(prefect: FakePrefect, ledger: LedgerHere) -> None:
     deploy(prefect, BOARD, kept([B], [C]))
     await registry_of(prefect, ledger).sync()
     chain(prefect)
@@ -60,9 +58,7 @@ async def test_it_makes_its_outputs_before_updates_are_recorded_after_a_start(
     assert maker(ledger) == "flow/d1"
 
 
-async def test_what_it_made_is_a_source_when_it_was_deleted_while_no_evaluator_ran(
-    prefect: FakePrefect, ledger: LedgerHere
-) -> None:
+async def test_what_it_made_is_a_source_if_it_was_deleted_meanwhile(prefect: FakePrefect, ledger: LedgerHere) -> None:
     deployment = chain(prefect)
     await registry_of(prefect, ledger).sync()
     del prefect.rows["deployments"][str(deployment)]
@@ -73,9 +69,7 @@ async def test_what_it_made_is_a_source_when_it_was_deleted_while_no_evaluator_r
     assert {each.name for each in ledger.reader.lineage.declared()} == {"flow/d2"}
 
 
-async def test_a_flow_that_is_none_of_assetflow_any_more_leaves_the_graph(
-    prefect: FakePrefect, ledger: LedgerHere
-) -> None:
+async def test_a_flow_that_is_assetflows_no_more_leaves_the_graph(prefect: FakePrefect, ledger: LedgerHere) -> None:
     chain(prefect)
     registry = registry_of(prefect, ledger)
     await registry.sync()
@@ -102,9 +96,7 @@ async def test_a_schedule_that_comes_and_goes_leaves_it_in_the_graph(
         assert len(prefect.automations) == 1 + starts
 
 
-async def test_8_10_a_circle_through_it_is_a_problem_of_its_deployment(
-    prefect: FakePrefect, ledger: LedgerHere
-) -> None:
+async def test_8_10_a_circle_through_it_is_its_deployments_problem(prefect: FakePrefect, ledger: LedgerHere) -> None:
     deploy(prefect, BOARD, kept([B], [C]))
     registry = registry_of(prefect, ledger)
     await registry.sync()
