@@ -146,14 +146,17 @@ def test_what_is_no_function_yet_is_refused() -> None:
 
 
 @pytest.mark.rule("2.2")
-def test_the_event_tells_where_it_comes_from() -> None:
+def test_the_event_tells_where_it_comes_from_and_large_parameters_stay_at_home() -> None:
     @flow(name="origin-flow")
     def body(day: str = "monday") -> None:
         plain(len(day))
 
     with new_events(A) as events:
         body("sunday")
-    run = events[0].source_flow_run
+        body("x" * 20_000)
+    run, large = (event.source_flow_run for event in events)
+    assert large is not None
+    assert large.parameters is None
     assert run is not None
     assert (run.flow_name, run.parameters, run.deployment_id) == ("origin-flow", {"day": "sunday"}, None)
     assert run.scheduled_time is not None
@@ -161,18 +164,6 @@ def test_the_event_tells_where_it_comes_from() -> None:
     task_run = events[0].source_task_run
     assert task_run is not None
     assert task_run.name.startswith("plain")
-
-
-def test_large_parameters_stay_at_home() -> None:
-    @flow
-    def body(text: str) -> None:
-        plain(len(text))
-
-    with new_events(A) as events:
-        body("x" * 20_000)
-    run = events[0].source_flow_run
-    assert run is not None
-    assert run.parameters is None
 
 
 def ends(result: Any = None, error: Exception | None = None) -> AssetTask[..., Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import singledispatch
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,7 +12,6 @@ import pytest
 from assetflow.core.simulate import simulate
 from assetflow.core.simulate.consumers import ConsumerSpec
 from assetflow.core.simulate.steps import (
-    Action,
     AdvanceStep,
     AgainStep,
     AliasEventStep,
@@ -85,7 +83,7 @@ def perform(live: Stage, scenario: dict[str, Any]) -> None:
     for name, spec in read.consumers.items():
         deploy(live, name, spec)
     for number, step in enumerate(read.steps):
-        carry_out(step.action, live, number, step)
+        carry_out(live, number, step)
 
 
 def deploy(live: Stage, name: str, spec: ConsumerSpec) -> None:
@@ -97,65 +95,30 @@ def deploy(live: Stage, name: str, spec: ConsumerSpec) -> None:
     live.deploy(name, options, declares, paused=spec.paused)
 
 
-@singledispatch
-def carry_out(action: Action, live: Stage, number: int, step: Step) -> None:
-    raise NotImplementedError(action)
-
-
-@carry_out.register
-def _(action: EventStep, live: Stage, number: int, step: Step) -> None:
-    live.post_event(number, dict(step.source), action)
-
-
-@carry_out.register
-def _(action: TaskStep | AliasEventStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.end_task(number, action.task)
-
-
-@carry_out.register
-def _(action: PauseStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.switch(action.pause, enabled=False)
-
-
-@carry_out.register
-def _(action: ResumeStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.switch(action.resume, enabled=True)
-
-
-@carry_out.register
-def _(action: RedeployStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    for name, spec in action.redeploy.items():
-        deploy(live, name, spec)
-
-
-@carry_out.register
-def _(action: RemoveStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.remove(action.remove)
-
-
-@carry_out.register
-def _(action: TriggerStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.run_by_hand(action.trigger)
-
-
-@carry_out.register
-def _(action: FinishStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.finish(action.finish)
-
-
-@carry_out.register
-def _(action: AgainStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    live.retry(action.again)
-
-
-@carry_out.register
-def _(action: DeleteQueuedStep, live: Stage, number: int, step: Step) -> None:  # noqa: ARG001
-    removal = action.delete_queued
-    live.remove_queued(removal.consumer, None if removal.asset is None else removal.asset())
-
-
-@carry_out.register(TickStep)
-@carry_out.register(AdvanceStep)
-@carry_out.register(GetQueuedStep)
-def _(action: Action, live: Stage, number: int, step: Step) -> None:
-    """The evaluator is always at work: there is nothing to do."""
+def carry_out(live: Stage, number: int, step: Step) -> None:
+    match step.action:
+        case EventStep() as action:
+            live.post_event(number, dict(step.source), action)
+        case TaskStep(task=task) | AliasEventStep(task=task):
+            live.end_task(number, task)
+        case PauseStep(pause=consumer):
+            live.switch(consumer, enabled=False)
+        case ResumeStep(resume=consumer):
+            live.switch(consumer, enabled=True)
+        case RedeployStep(redeploy=consumers):
+            for name, spec in consumers.items():
+                deploy(live, name, spec)
+        case RemoveStep(remove=consumer):
+            live.remove(consumer)
+        case TriggerStep(trigger=consumer):
+            live.run_by_hand(consumer)
+        case FinishStep(finish=consumer):
+            live.finish(consumer)
+        case AgainStep(again=consumer):
+            live.retry(consumer)
+        case DeleteQueuedStep(delete_queued=removal):
+            live.remove_queued(removal.consumer, None if removal.asset is None else removal.asset())
+        case TickStep() | AdvanceStep() | GetQueuedStep():
+            pass  # The evaluator is always at work: there is nothing to do.
+        case _:
+            raise NotImplementedError(step.action)

@@ -83,16 +83,6 @@ async def test_the_evaluator_reads_and_starts_runs_in_its_workspace() -> None:
     assert all(shows_key(call.request) for call in respx.calls)
 
 
-@pytest.mark.parametrize("status", [401, 403])
-@pytest.mark.usefixtures("in_cloud")
-@respx.mock
-async def test_a_key_that_is_refused_names_the_remedy(status: int) -> None:
-    respx.get(f"{WORKSPACE}/variables/name/x").respond(status, json={"detail": "Invalid key"})
-    async with prefect_api() as api:
-        with pytest.raises(PrefectUnreachable, match="PREFECT_API_KEY"):
-            await api.get("/variables/name/x")
-
-
 class Stream:
     """An event stream that lets one in who knows the secret, and tells how each came."""
 

@@ -42,6 +42,14 @@ def run(ours: RunContext, **changed: Any) -> dict[str, Any]:
     return {**given, "labels": named(ours.decision), "context": run_context_to_json(ours), **changed}
 
 
+async def read() -> list[list[Decided]]:
+    """The decisions of each reading of Prefect's runs."""
+    respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
+    with prefect_at(URL):
+        async with prefect_api() as api:
+            return [[each async for each in reading] for reading in past_decisions(api, NOON)]
+
+
 @respx.mock
 async def test_decisions_are_read_with_what_they_consumed() -> None:
     orders, small, large, kept, later, damaged, of_opening, cooled = event(), *(uuid4() for _ in range(7))
@@ -66,10 +74,7 @@ async def test_decisions_are_read_with_what_they_consumed() -> None:
     ]
     asked = respx.post(f"{URL}/flow_runs/filter").respond(200, json=runs)
     of_artifact = respx.get(f"{URL}/artifacts/{artifact}").respond(200, json={"data": events_to_text([orders])})
-    respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
-    with prefect_at(URL):
-        async with prefect_api() as api:
-            found = [[each async for each in reading] for reading in past_decisions(api, NOON)]
+    found = await read()
     times: dict[str, Any] = {"created": NOON, "starts": NOON}
     opened: dict[str, Any] = {**times, "opening": EARLIER, "by_deadline": True, "created": LATER, "starts": LATER}
     assert found[0] == [
@@ -111,10 +116,7 @@ async def test_a_run_whose_events_are_damaged_is_left_out_with_a_warning(caplog:
     respx.post(f"{URL}/flow_runs/filter").respond(200, json=runs)
     for artifact, data in zip(artifacts, DAMAGED, strict=True):
         respx.get(f"{URL}/artifacts/{artifact}").respond(200, json={"data": data})
-    respx.get(f"{URL}/csrf-token").respond(422, json={"detail": "CSRF protection is disabled."})
-    with prefect_at(URL):
-        async with prefect_api() as api:
-            found = [[each async for each in reading] for reading in past_decisions(api, NOON)]
+    found = await read()
 
     decided = Decided(good, DEPLOYMENT, None, frozenset([orders.id]), NOON, created=NOON, starts=NOON)
     assert found == [[decided]] * 3
