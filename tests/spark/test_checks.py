@@ -72,13 +72,10 @@ def test_good_data_is_published_and_the_update_carries_what_the_checks_found(spa
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_rule_12_2_data_that_fails_a_check_stays_unseen_and_the_old_data_stays(
-    spark: Any, orders: Asset, name: str
-) -> None:
+def test_rule_12_2_data_that_fails_a_check_stays_unseen(spark: Any, orders: Asset, name: str) -> None:
     publish(orders_of(spark, *GOOD), orders)
     with checked(orders, *ALL), pytest.raises(CheckFailed) as failed:
         publish(orders_of(spark, *BAD[name]), orders)
-
     assert [each.check for each in failed.value.results if not each.passed] == [name]
     assert f"the data failed {name}: found 1" in str(failed.value)
     assert read(orders, spark).count() == 2
@@ -91,7 +88,6 @@ def test_a_warning_lets_the_data_through_and_says_which_rows_broke_the_rule(spar
     with checked(orders, values("state", {"open"}, severity="warn")) as recording:
         publish(orders_of(spark, *GOOD), orders)
         (event,) = recording.complete().events
-
     (result,) = event.checks
     assert (result.severity, result.passed, result.found) == ("warn", False, 1)
     assert result.sample == ({"id": 2, "state": "paid", "amount": 3.0, "token": None},)
@@ -116,7 +112,6 @@ def test_a_sample_is_redacted(spark: Any, orders: Asset) -> None:
     with checked(orders, bounds("id", 2, severity="warn")) as recording:
         publish(orders_of(spark, *GOOD), orders)
         (event,) = recording.complete().events
-
     assert [each.sample[0]["token"] for each in event.checks] == ["[redacted]"]
 
 
@@ -179,7 +174,6 @@ def test_rule_12_3_what_a_check_returns_and_how_it_fails(spark: Any, orders: Ass
     own, text = OWN[name]
     with checked(orders, own, at_least(1)), pytest.raises(CheckFailed) as failed:
         publish(orders_of(spark, *GOOD), orders)
-
     assert text in str(failed.value)
     assert [each.passed for each in failed.value.results] == [False, True]
     assert asset_path(orders) is not None
@@ -196,7 +190,6 @@ def test_each_partition_is_checked_for_itself(spark: Any, orders: Asset) -> None
         publish(frame, orders, partition_column="shop")
     assert "the_rows: found 1" in str(failed.value)
     assert "(partition a)" in str(failed.value)
-
     with checked(orders, unique("id"), at_least(2, severity="warn")) as recording:
         publish(frame, orders, partition_column="shop")
         found = {each.partition_key: [result.found for result in each.checks] for each in recording.complete().events}
@@ -236,7 +229,6 @@ def test_of_several_datasets_none_is_visible_if_one_fails(spark: Any, tmp_path: 
 def test_data_that_failed_is_kept_where_it_is_wanted(spark: Any, orders: Asset, tmp_path: Path) -> None:
     with checked(orders, at_least(9), keep_failed=tmp_path / "failed"), pytest.raises(CheckFailed) as failed:
         publish(orders_of(spark, *GOOD), orders)
-
     (kept,) = (tmp_path / "failed").iterdir()
     assert f"The new data is in {kept}" in str(failed.value)
     assert spark.read.parquet(str(kept)).count() == 2
@@ -269,16 +261,13 @@ def test_rule_12_4_elsewhere_checks_that_only_warn_are_made_after_the_write(spar
 
 
 @pytest.mark.parametrize("form", ["parquet", "orc", "csv"])
-def test_rule_12_4_elsewhere_data_is_staged_as_parquet_and_held_back(
-    spark: Any, bucket: Asset, tmp_path: Path, form: str
-) -> None:
+def test_rule_12_4_elsewhere_data_is_staged_as_parquet(spark: Any, bucket: Asset, tmp_path: Path, form: str) -> None:
     with checked(bucket, *ALL) as recording:
         publish(orders_of(spark, *GOOD), bucket, format=form)
         assert results_of(recording)["unique(id)"] == (True, 0)
     for mode in ("append", "overwrite"):
         with checked(bucket, *ALL), pytest.raises(CheckFailed, match="nothing of the new data is visible"):
             publish(orders_of(spark, *BAD["values(state)"]), bucket, format=form, mode=mode)
-
     assert spark.read.format(form).load(bucket.uri).count() == 2
     assert [each.name for each in (tmp_path / "bucket").iterdir()] == ["orders"]
 
@@ -339,7 +328,6 @@ def test_data_from_elsewhere_that_failed_is_kept_too(spark: Any, bucket: Asset, 
 def test_the_results_survive_a_pickle(spark: Any, orders: Asset) -> None:
     with checked(orders, at_least(9)), pytest.raises(CheckFailed) as failed:
         publish(spark.range(3), orders)
-
     copy = pickle.loads(pickle.dumps(failed.value.at("task load")))
     assert copy.results == failed.value.results
     assert str(copy).startswith("task load: file://")
@@ -379,7 +367,6 @@ def test_nested_columns_are_checked_by_their_paths(spark: Any, orders: Asset) ->
     rules = no_nulls("at.city"), bounds("at.size", 0, 1), values("at.city", {"Rome"}), unique("at.size")
     with checked(orders, *rules), pytest.raises(CheckFailed) as failed:
         publish(rows, orders)
-
     found = {each.check: each.found for each in failed.value.results if not each.passed}
     assert found == {"no_nulls(at.city)": 1, "bounds(at.size)": 1}
 

@@ -62,9 +62,7 @@ def test_the_flows_run_unchanged(
 
 
 @pytest.mark.long
-def test_a_cluster_that_loses_workers_in_mid_job(
-    cluster: SparkCluster, tmp_path: Path, prefect_server: PrefectServer
-) -> None:
+def test_a_cluster_that_loses_workers(cluster: SparkCluster, tmp_path: Path, prefect_server: PrefectServer) -> None:
     """One worker less: the job ends right. None left: it fails whole at its time limit, and nothing is recorded."""
     lake, hold, reached = tmp_path / "lake", tmp_path / "hold", tmp_path / "reached"
     hold.touch()

@@ -48,11 +48,9 @@ def test_each_version_that_spark_wrote_is_an_update(spark: Any, tmp_path: Path) 
     )
     create_table_with_add_actions(str(table), schema, written_by_spark(spark, table, range(3)))
     look = changes_since(table)
-
     for numbers, changes in ((range(3, 7), True), (range(7, 8), True), (range(8, 9), False)):
         actions = written_by_spark(spark, table, numbers, changes=changes)
         DeltaTable(table).create_write_transaction(actions, "append", schema)
-
     assert [(each.extra["version"], each.extra["rows_added"]) for each in look()] == [(1, 4), (2, 1)]
     assert look() == []
     assert sorted(row.id for row in spark.read.parquet(*DeltaTable(table).file_uris()).collect()) == list(range(9))

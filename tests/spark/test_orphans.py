@@ -138,7 +138,6 @@ def test_what_a_killed_run_left_is_ended_by_the_next_process_of_the_run(endless:
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     assert endless.works(), "nobody has told Spark"
-
     endless.set_state(run, type="SCHEDULED", name="AwaitingRetry")
     assert endless.start(run, ENDLESS_AGAIN="yes").wait(120) == 0, (endless.folder / "run.log").read_text()[-3000:]
     until(lambda: not endless.works(), seconds=SECONDS_TO_STOP)

@@ -50,7 +50,6 @@ def version_runs(asset: Asset) -> list[str]:
 def test_a_plain_read_of_the_path_sees_what_was_published(spark: Any, orders: Asset, as_attempt: Become) -> None:
     as_attempt("run-1")
     published = publish(spark.range(10), orders)
-
     assert rows_of(spark, orders) == list(range(10))
     assert published.path == str(path_of(orders))
     assert path_of(orders).is_symlink()
@@ -60,7 +59,6 @@ def test_a_plain_read_of_the_path_sees_what_was_published(spark: Any, orders: As
 def test_metrics_equal_a_count_and_a_listing(spark: Any, orders: Asset) -> None:
     published = publish(spark.range(1000).repartition(3), orders, partition_by=())
     files = list(path_of(orders).resolve().rglob("*.parquet"))
-
     assert published.metrics["rows"] == spark.read.parquet(str(path_of(orders))).count() == 1000
     assert published.metrics["files"] == len(files) == 3
     assert published.metrics["bytes"] == sum(each.stat().st_size for each in files)
@@ -71,13 +69,10 @@ def test_metrics_equal_a_count_and_a_listing(spark: Any, orders: Asset) -> None:
 @pytest.mark.parametrize("columns", [(), ("half",)])
 def test_rows_are_counted_in_every_format(spark: Any, orders: Asset, form: str, columns: tuple[str, ...]) -> None:
     frame = spark.range(1000).repartition(3).selectExpr("id", "id % 2 AS half")
-
     assert publish(frame, orders, format=form, partition_by=columns).metrics["rows"] == 1000
 
 
-def test_rows_are_counted_although_the_footers_cannot_be_read(
-    spark: Any, orders: Asset, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_are_counted_without_the_footers(spark: Any, orders: Asset, monkeypatch: pytest.MonkeyPatch) -> None:
     def encrypted(_file: Path) -> None:
         raise OSError("Could not read encrypted metadata, no decryption found in reader's properties")
 
@@ -88,11 +83,10 @@ def test_rows_are_counted_although_the_footers_cannot_be_read(
 
 @pytest.mark.parametrize("form", ["parquet", "orc", "json", "csv", "text"])
 @pytest.mark.parametrize(("options", "size"), [({}, 65536), ({"file.bytes-per-checksum": "1024"}, 1024)])
-def test_files_reach_the_kernel_in_large_pieces(
+def test_files_are_written_in_large_pieces(
     spark: Any, orders: Asset, form: str, options: dict[str, str], size: int
 ) -> None:
     publish(spark.range(1000).selectExpr("CAST(id AS STRING)"), orders, format=form, options=options)
-
     # Hadoop writes piece by piece; how large one is stands at the beginning of the file of their checksums.
     sums = [each.read_bytes() for each in path_of(orders).resolve().glob(".*part-*.crc")]
     assert {int.from_bytes(each[4:8], "big") for each in sums} == {size}
@@ -103,9 +97,7 @@ def test_an_empty_dataframe_is_a_dataset_of_no_rows(spark: Any, orders: Asset) -
     assert rows_of(spark, orders) == []
 
 
-def test_a_retry_replaces_its_own_version_and_pushes_out_no_other(
-    spark: Any, orders: Asset, as_attempt: Become
-) -> None:
+def test_a_retry_replaces_its_own_version_and_no_other(spark: Any, orders: Asset, as_attempt: Become) -> None:
     for run in ("run-1", "run-2"):
         as_attempt(run)
         publish(spark.range(1), orders)
@@ -114,7 +106,6 @@ def test_a_retry_replaces_its_own_version_and_pushes_out_no_other(
         publish(spark.range(attempt), orders)
     assert set(version_runs(orders)) == {"run-1", "run-2", "run-3"}
     assert rows_of(spark, orders) == [0, 1, 2, 3, 4]
-
     as_attempt("run-4")
     publish(spark.range(1), orders)
     assert version_runs(orders) == ["run-2", "run-3", "run-4"]
@@ -123,10 +114,8 @@ def test_a_retry_replaces_its_own_version_and_pushes_out_no_other(
 def test_a_failed_write_leaves_the_old_data_whole_and_nothing_else(spark: Any, orders: Asset) -> None:
     publish(spark.range(5), orders)
     failing = spark.range(100, numPartitions=4).selectExpr("IF(id = 99, raise_error('broken'), id) AS id")
-
     with pytest.raises(PublishFailed, match="whole") as caught:
         publish(failing, orders)
-
     assert caught.value.__cause__ is not None
     assert rows_of(spark, orders) == [0, 1, 2, 3, 4]
     assert list((path_of(orders).with_name("orders.versions") / ".staging").iterdir()) == []
@@ -137,30 +126,23 @@ def test_several_become_visible_together_or_not_at_all(spark: Any, orders: Asset
     customers = Asset(f"file://{tmp_path}/lake/customers")
     publish_together([Write(spark.range(1), orders), Write(spark.range(1), customers)])
     broken = spark.sql("SELECT raise_error('broken') AS id")
-
     with pytest.raises(PublishFailed):
         publish_together([Write(spark.range(2), orders), Write(broken, customers)])
-
     assert rows_of(spark, orders) == rows_of(spark, customers) == [0]
 
 
-def test_a_dataset_may_be_replaced_by_what_is_read_from_it(spark: Any, orders: Asset) -> None:
+def test_a_read_holds_on_to_its_version_and_may_replace_it(spark: Any, orders: Asset) -> None:
     publish(spark.range(3), orders)
     publish(read(orders, spark).selectExpr("id + 10 AS id"), orders)
     assert rows_of(spark, orders) == [10, 11, 12]
-
-
-def test_a_read_holds_on_to_its_version(spark: Any, orders: Asset) -> None:
-    publish(spark.range(3), orders)
     before = read(orders, spark)
     publish(spark.range(7), orders)
     publish(spark.range(8), orders)
-
     assert before.count() == 3
     assert read(orders, spark).count() == 8
 
 
-def test_a_version_that_vanishes_before_spark_lists_it_is_looked_for_again(
+def test_a_version_that_vanishes_is_looked_for_again(
     spark: Any, orders: Asset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(spark.range(3), orders)
@@ -244,14 +226,11 @@ class TestAppend:
         first = {each.stat().st_ino for each in path_of(orders).resolve().glob("*.parquet")}
         as_attempt("run-2")
         published = publish(spark.range(2, 4), orders, mode="append")
-
         assert rows_of(spark, orders) == [0, 1, 2, 3]
         assert published.metrics["rows"] == 2
         assert first < {each.stat().st_ino for each in path_of(orders).resolve().glob("*.parquet")}
 
-    def test_a_retry_does_not_double_even_after_others_appended(
-        self, spark: Any, orders: Asset, as_attempt: Become
-    ) -> None:
+    def test_a_retry_does_not_double_after_others_appended(self, spark: Any, orders: Asset, as_attempt: Become) -> None:
         as_attempt("run-1")
         publish(spark.range(1), orders)
         as_attempt("run-2", 1)
@@ -260,7 +239,6 @@ class TestAppend:
         publish(spark.range(20, 21), orders, mode="append")
         as_attempt("run-2", 2)
         publish(spark.range(10, 12), orders, mode="append")
-
         assert rows_of(spark, orders) == [0, 10, 11, 20]
 
     def test_one_attempt_may_append_twice(self, spark: Any, orders: Asset, as_attempt: Become) -> None:
@@ -350,14 +328,14 @@ def recording(orders: Asset) -> Iterator[TaskRecording]:
         yield made
 
 
-def test_rule_8_2_nobody_asks_for_a_version_of_the_table_unless_told(
+def test_rule_8_2_only_who_is_told_asks_for_a_version_of_the_table(
     spark: Any, orders: Asset, recording: TaskRecording
 ) -> None:
     assert publish(spark.range(1), orders).data_versions == {}
     assert versions_of(recording) == {None: None}
 
 
-def test_rule_8_2_the_version_of_files_is_a_hash_of_their_listing(
+def test_rule_8_2_files_have_a_hash_of_their_listing(
     spark: Any, orders: Asset, recording: TaskRecording, as_attempt: Become
 ) -> None:
     found: list[str | None] = []

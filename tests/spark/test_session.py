@@ -17,6 +17,7 @@ import pytest
 from assetflow.errors import SparkNotInstalled, SparkSettingsConflict, SparkUnreachable
 from assetflow.spark.connect import discovery_file, probe_connect, probe_master, stop_recorded_server
 from assetflow.spark.session import SparkProfile, get_session
+from tests.environment.prefect_server import free_port
 
 
 @pytest.fixture
@@ -68,39 +69,31 @@ class TestProfile:
         assert SparkProfile(master="spark://host:7077").full_conf() == {}
 
 
-class TestUnreachable:
-    def test_nothing_listens(self) -> None:
-        with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))
-            port = unused.getsockname()[1]
-        self._fails_in_time(f"sc://127.0.0.1:{port}", "refused")
+@pytest.mark.parametrize(
+    ("url", "reason"),
+    [
+        ("sc://127.0.0.1:FREE", "refused"),
+        ("sc://localhost:DEAF", "no answer|does not speak"),
+        ("sc://127.0.0.1:DEAF/;token=abc", "no answer|does not speak"),
+        ("sc://no-such-host.invalid", "15002"),
+    ],
+)
+def test_what_is_no_server_fails_in_time(deaf_port: int, url: str, reason: str) -> None:
+    import pyspark.sql.connect.client  # noqa: F401 (its import is not what is timed)
 
-    def test_something_else_listens(self, deaf_port: int) -> None:
-        self._fails_in_time(f"sc://localhost:{deaf_port}", "no answer|does not speak")
+    started = time.monotonic()
+    with pytest.raises(SparkUnreachable, match=reason) as caught:
+        probe_connect(url.replace("FREE", str(free_port())).replace("DEAF", str(deaf_port)))
+    assert time.monotonic() - started < 5
+    assert "localhost" in caught.value.fix
 
-    def test_a_server_without_tls_is_asked_for_tls(self, deaf_port: int) -> None:
-        self._fails_in_time(f"sc://127.0.0.1:{deaf_port}/;token=abc", "no answer|does not speak")
 
-    def test_unknown_name(self) -> None:
-        self._fails_in_time("sc://no-such-host.invalid", "15002")
-
-    def test_no_master_of_several(self) -> None:
-        started = time.monotonic()
-        with pytest.raises(SparkUnreachable, match=r"127\.0\.0\.1:1: .*; 127\.0\.0\.1:2"):
-            probe_master("spark://127.0.0.1:1,127.0.0.1:2")
-        assert time.monotonic() - started < 5
-
-    def test_one_master_of_several(self, deaf_port: int) -> None:
-        probe_master(f"spark://127.0.0.1:1,127.0.0.1:{deaf_port}")
-
-    def _fails_in_time(self, url: str, reason: str) -> None:
-        import pyspark.sql.connect.client  # noqa: F401 (its import is not what is timed)
-
-        started = time.monotonic()
-        with pytest.raises(SparkUnreachable, match=reason) as caught:
-            probe_connect(url)
-        assert time.monotonic() - started < 5
-        assert "localhost" in caught.value.fix
+def test_one_master_of_several_has_to_answer(deaf_port: int) -> None:
+    started = time.monotonic()
+    with pytest.raises(SparkUnreachable, match=r"127\.0\.0\.1:1: .*; 127\.0\.0\.1:2"):
+        probe_master("spark://127.0.0.1:1,127.0.0.1:2")
+    assert time.monotonic() - started < 5
+    probe_master(f"spark://127.0.0.1:1,127.0.0.1:{deaf_port}")
 
 
 @pytest.mark.long

@@ -57,12 +57,16 @@ def is_gone(active_jobs: Callable[[], list[int]], spark: Any) -> None:
     assert [spark.range(rows).count() for rows in (5, 6, 7)] == [5, 6, 7]
 
 
-@pytest.mark.parametrize("how", ["called", "submitted"])
+@pytest.mark.parametrize("how", ["called", "submitted", "awaited"])
 def test_a_task_over_its_time(
     orders: Asset, recorded: list[Recording], active_jobs: Callable[[], list[int]], spark: Any, how: str
 ) -> None:
     @spark_task(outlets=orders, timeout_seconds=3)
     def produce(spark: Any) -> Any:
+        return for_ever(spark)
+
+    @spark_task(outlets=orders, timeout_seconds=3)
+    async def produce_later(spark: Any) -> Any:
         return for_ever(spark)
 
     states: list[State] = []
@@ -76,27 +80,16 @@ def test_a_task_over_its_time(
             future.wait()
             states.append(future.state)
 
-    around()
-    assert [state.name for state in states] == ["TimedOut"]
-    is_gone(active_jobs, spark)
-    assert recorded == []
-
-
-def test_a_coroutine_over_its_time(
-    orders: Asset, recorded: list[Recording], active_jobs: Callable[[], list[int]], spark: Any
-) -> None:
-    @spark_task(outlets=orders, timeout_seconds=3)
-    async def produce(spark: Any) -> Any:
-        return for_ever(spark)
-
-    states: list[State] = []
-
     @flow
-    async def around() -> None:
-        states.append(await cast("Awaitable[State]", produce(return_state=True)))
+    async def around_later() -> None:
+        states.append(await cast("Awaitable[State]", produce_later(return_state=True)))
 
-    asyncio.run(around())  # pyright: ignore
-    assert states[0].is_failed()
+    if how == "awaited":
+        asyncio.run(around_later())  # pyright: ignore
+    else:
+        around()
+    assert [state.is_failed() for state in states] == [True]
+    assert how == "awaited" or states[0].name == "TimedOut"
     is_gone(active_jobs, spark)
     assert recorded == []
 

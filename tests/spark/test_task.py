@@ -170,9 +170,7 @@ def test_a_retry_after_a_publish_does_not_double(orders: Asset, recorded: list[R
     assert [recording.events[0].metrics["rows"] for recording in recorded] == [5, 5]
 
 
-def test_a_failed_task_leaves_the_old_data_and_records_nothing(
-    orders: Asset, recorded: list[Recording], spark: Any
-) -> None:
+def test_a_failed_task_leaves_the_old_data(orders: Asset, recorded: list[Recording], spark: Any) -> None:
     publish(spark.range(3), orders)
 
     @spark_task(outlets=[orders])
@@ -202,83 +200,63 @@ def test_submitted_and_mapped(orders: Asset, tmp_path: Path, recorded: list[Reco
     assert orders not in [event.asset for recording in recorded for event in recording.events]
 
 
-class TestMismatch:
-    def test_no_outlet(self) -> None:
-        @spark_task
-        def produce(spark: Any) -> Any:
-            return spark.range(1)
+WRONG: dict[str, tuple[list[str], Callable[..., Any], str | None]] = {
+    "no outlet": ([], lambda spark, _: spark.range(1), r"has no outlet.*Name one"),
+    "two outlets": (["orders", "customers"], lambda spark, _: spark.range(1), r"Return {asset: DataFrame}"),
+    "an alias": (["alias"], lambda spark, _: spark.range(1), "without its asset"),
+    "several": (["orders"], lambda spark, _: [spark.range(1)], "several DataFrames"),
+    "no outlet of it": (
+        ["orders"],
+        lambda spark, all_of: dict.fromkeys(all_of, spark.range(1)),
+        "not one of its outlets",
+    ),
+    "published": (["orders"], lambda spark, all_of: publish(spark.range(1), all_of[1]), None),
+}
 
-        with pytest.raises(OutletError, match=r"has no outlet.*Name one"):
-            run(produce)
 
-    def test_two_outlets(self, orders: Asset, customers: Asset, recorded: list[Recording]) -> None:
-        @spark_task(outlets=[orders, customers])
-        def produce(spark: Any) -> Any:
-            return spark.range(1)
+@pytest.mark.parametrize("name", WRONG)
+def test_what_is_returned_has_to_fit_the_outlets(
+    orders: Asset, customers: Asset, recorded: list[Recording], name: str
+) -> None:
+    outlets, returned, words = WRONG[name]
+    known = {"orders": orders, "customers": customers, "alias": AssetAlias("some")}
 
-        with pytest.raises(OutletError, match=r"Return {asset: DataFrame}"):
-            run(produce)
-        assert recorded == []
+    @spark_task(outlets=[known[each] for each in outlets])
+    def produce(spark: Any) -> Any:
+        return returned(spark, (orders, customers))
 
-    def test_an_alias_does_not_say_which_asset(self) -> None:
-        @spark_task(outlets=AssetAlias("some"))
-        def produce(spark: Any) -> Any:
-            return spark.range(1)
+    with pytest.raises(OutletError, match=words):
+        run(produce)
+    assert recorded == []
+    assert not [each for each in (orders, customers) if Path(str(asset_path(each))).exists()]
 
-        with pytest.raises(OutletError, match="without its asset"):
-            run(produce)
 
-    def test_what_another_decorator_has_only_prepared(self, orders: Asset, recorded: list[Recording]) -> None:
-        def around(function: Callable[..., Any]) -> Callable[..., Any]:
-            return wraps(function)(lambda *args: function(*args))
+def test_what_another_decorator_has_only_prepared(orders: Asset, recorded: list[Recording]) -> None:
+    def around(function: Callable[..., Any]) -> Callable[..., Any]:
+        return wraps(function)(lambda *args: function(*args))
 
-        @spark_task(outlets=orders)
-        @around
-        def produce(spark: Any) -> Generator[Metadata, None, Any]:
-            yield Metadata(orders, {"rows": 1})
-            return spark.range(1)
+    @spark_task(outlets=orders)
+    @around
+    def produce(spark: Any) -> Generator[Metadata, None, Any]:
+        yield Metadata(orders, {"rows": 1})
+        return spark.range(1)
 
-        @spark_task(outlets=orders)
-        @around
-        async def produce_later(spark: Any) -> Any:
-            return spark.range(1)
+    @spark_task(outlets=orders)
+    @around
+    async def produce_later(spark: Any) -> Any:
+        return spark.range(1)
 
-        for made in (produce, produce_later):
-            with pytest.raises(OutletError, match=r"that nothing has run.*below the other decorator"):
-                run(made)
-        assert recorded == []
+    for made in (produce, produce_later):
+        with pytest.raises(OutletError, match=r"that nothing has run.*below the other decorator"):
+            run(made)
+    assert recorded == []
 
-    def test_an_asset_that_is_no_outlet(self, orders: Asset, customers: Asset) -> None:
-        @spark_task(outlets=orders)
-        def produce(spark: Any) -> Any:
-            return {orders: spark.range(1), customers: spark.range(1)}
 
-        with pytest.raises(OutletError, match="not one of its outlets"):
-            run(produce)
-        assert not Path(str(asset_path(orders))).exists()
+def test_no_place_for_the_session() -> None:
+    with pytest.raises(InvalidFlow, match="first parameter"):
 
-    def test_publishing_to_an_asset_that_is_no_outlet_writes_nothing(self, orders: Asset, customers: Asset) -> None:
-        @spark_task(outlets=orders)
-        def produce(spark: Any) -> Any:
-            publish(spark.range(1), customers)
-
-        with pytest.raises(OutletError):
-            run(produce)
-        assert not Path(str(asset_path(customers))).exists()
-
-    def test_a_list_of_dataframes(self, orders: Asset) -> None:
-        @spark_task(outlets=orders)
-        def produce(spark: Any) -> Any:
-            return [spark.range(1)]
-
-        with pytest.raises(OutletError, match="several DataFrames"):
-            run(produce)
-
-    def test_no_place_for_the_session(self) -> None:
-        with pytest.raises(InvalidFlow, match="first parameter"):
-
-            @spark_task  # type: ignore[arg-type]
-            def produce() -> None: ...
+        @spark_task  # type: ignore[arg-type]
+        def produce() -> None: ...
 
 
 def test_with_options_may_change_the_outlet(orders: Asset, customers: Asset, recorded: list[Recording]) -> None:
