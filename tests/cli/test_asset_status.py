@@ -13,11 +13,9 @@ from assetflow import Asset, Eager, FreshnessPolicy
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
-from assetflow.prefect_io.recordings import learned_from_prefect_event
 from tests.cli.conftest import Call, screen_of
 from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update
 from tests.ledger.read.test_ended_runs import ended
-from tests.prefect_io.test_own_events import MADE, native
 
 
 @pytest.fixture
@@ -187,12 +185,3 @@ def test_a_maker_that_failed_is_named_where_what_waits_for_it_is_explained(ledge
     assert (found["flow"], found["error"]) == ("make-b/x", "no memory")
     assert call("explain", "--asset", B.uri, "--key", "tue", "--json").json["failed_makers"] == []
     assert f"! {told}" in call("explain", "report/x", "--key", "mon").out
-
-
-def test_rule_2_9_a_failure_that_prefect_tells_of_is_a_failed_maker(ledger: Ledger, call: Call) -> None:
-    learned = learned_from_prefect_event(native("materialization.failed"))
-    assert learned is not None
-    ledger.writer.lineage.learn(learned, NOW)
-    ledger.writer.ended_runs.add([replace(ended(learned.deployment_id, 1), error="model broke")], NOW)
-    told = "dbt/nightly failed at 2026-01-01 12:01:00 UTC: model broke"
-    assert told in call("explain", "--asset", MADE.uri).out

@@ -16,7 +16,6 @@ from assetflow.core.rules.ended_runs import run_name
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.freshness_policy import FreshnessPolicy
-from assetflow.core.values.timing import Deadline
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import STOPPED, Holder
@@ -97,27 +96,6 @@ def test_an_empty_list_says_that_no_evaluator_is_running(ledger: Ledger, call: C
     assert f"{STOPPED}." in call(*command.split()).out
     ledger.writer.lease.acquire(Holder(uuid4(), gethostname(), os.getpid()), datetime.now(UTC))
     assert STOPPED.reason not in call(*command.split()).out
-
-
-@pytest.mark.rule("9.8")
-def test_missed_deadlines_are_listed_newest_first(ledger: Ledger, call: Call) -> None:
-    assert "No deadline was missed." in call("deadlines", "ls").out
-    deploy(ledger, "report/shop", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=1)))
-    deploy(ledger, "audit/shop", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=2), then="skip"))
-    update(ledger, ORDERS, 1)
-    ledger.writer.clock.run(NOON + timedelta(hours=4), NOON + timedelta(hours=4))
-
-    told = call("deadlines", "ls", "--json").json
-
-    assert [(each["consumer"], each["due"], each["then"]) for each in told] == [
-        ("audit/shop", "2026-01-01T14:01:00Z", "skip"),
-        ("report/shop", "2026-01-01T13:01:00Z", "alert"),
-    ]
-    assert (told[0]["queued"], told[0]["missing"], told[0]["target_key"]) == (1, [CUSTOMERS.uri], None)
-    assert len(call("deadlines", "ls", "--consumer", "report", "--json").json) == 1
-    shown = call("deadlines", "ls", "--limit", "1").out
-    assert "audit/shop" in shown
-    assert shown.split()[-1] == "customers"
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
+from assetflow.core.values.timing import Deadline
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations.lookup import list_by_id, list_in_order
 from tests.cli.conftest import Call
-from tests.cli.shop import NOON, ORDERS, deploy
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
 from tests.web.conftest import Site
 
 BOTH, HELD, PAUSED, WORKING = "both/shop", "held/shop", "paused/shop", "working/shop"
@@ -72,3 +75,27 @@ def test_a_list_that_the_filter_empties_does_not_say_that_there_are_no_consumers
     for record in ledger.reader.consumers.all():
         ledger.writer.consumers.switch(record.consumer.id, paused=False, held=False, now=NOON)
     assert "No such consumers." in call("consumers", "ls", "--held").out
+
+
+@pytest.mark.rule("9.8")
+def test_missed_deadlines_are_listed_newest_first(ledger: Ledger, call: Call, site: Site) -> None:
+    assert "No deadline was missed." in call("deadlines", "ls").out
+    deploy(ledger, "report/shop", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=1), then="run"))
+    deploy(ledger, "audit/shop", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=2), then="skip"))
+    update(ledger, ORDERS, 1)
+    ledger.writer.clock.run(NOON + timedelta(hours=4), NOON + timedelta(hours=4))
+
+    told = call("deadlines", "ls", "--json").json
+
+    assert [(each["consumer"], each["due"], each["then"]) for each in told] == [
+        ("audit/shop", "2026-01-01T14:01:00Z", "skip"),
+        ("report/shop", "2026-01-01T13:01:00Z", "run"),
+    ]
+    assert (told[0]["queued"], told[0]["missing"], told[0]["target_key"]) == (1, [CUSTOMERS.uri], None)
+    assert site.get("/api/v1/deadlines/missed").json()["items"] == told
+    assert call("deadlines", "ls", "--consumer", "report", "--json").json == told[1:]
+    assert site.get("/api/v1/deadlines/missed?consumer=report/shop").json()["items"] == told[1:]
+    assert [each["by_deadline"] for each in site.get("/api/v1/decisions").json()["items"]] == [True]
+    shown = call("deadlines", "ls", "--limit", "1").out
+    assert "audit/shop" in shown
+    assert shown.split()[-1] == "customers"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -23,13 +22,10 @@ from assetflow.core.watchers.intake import WatcherIntake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
-from assetflow.prefect_io.recordings import learned_from_prefect_event
 from assetflow.watchers import FileTrigger, MessageQueueTrigger
 from tests.api.fake_prefect import FakePrefect
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
-from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
-from tests.prefect_io.test_own_events import MADE, native
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
 
@@ -507,16 +503,6 @@ def test_an_event_tells_where_it_came_from_and_every_receipt(site: Site, ledger:
     assert "Check failed sane: found 2, wanted no <b>" in page.text
     assert '"password": "[redacted]"' in page.text
     assert f"/runs/{run.id}" in page.links
-
-
-def test_rule_2_9_a_failure_that_prefect_tells_of_is_on_the_page_of_its_asset(site: Site, ledger: Ledger) -> None:
-    learned = learned_from_prefect_event(native("materialization.failed"))
-    assert learned is not None
-    ledger.writer.lineage.learn(learned, NOON)
-    ledger.writer.ended_runs.add([replace(ended(learned.deployment_id, 1), error="model broke")], NOON)
-    page = site.page(f"/asset?asset={MADE.uri}")
-    assert "dbt/nightly" in page.text
-    assert "model broke" in page.text
 
 
 def test_very_many_receipts_are_on_pages_of_their_own(site: Site, ledger: Ledger) -> None:

@@ -138,18 +138,6 @@ def test_an_assets_page_leads_to_the_source_that_its_data_time_has(make_site: Ma
     assert "Deadline 2026-01-01 22:00:00 UTC The asset will be too old then if nothing changes." in page.text
 
 
-def test_a_consumers_page_says_what_its_last_run_tried(site: Site, ledger: Ledger) -> None:
-    place = Place(ledger, NOON - timedelta(hours=1))
-    place.deploy("core/shop", kept([RAW], [CORE], code="v7", retries=0))
-    (made,) = place.update(RAW)
-    assert "Its last run tried" not in site.page("/consumers/core/shop").text
-    place.end(made, "failed")
-    told = "Its last run tried the inputs as of update 1, with the code v7, until 2026-01-01"
-    text = site.page("/consumers/core/shop").text
-    assert told in text
-    assert ", and failed." in text
-
-
 def test_a_key_of_a_consumer_says_what_its_last_run_tried(site: Site, ledger: Ledger) -> None:
     place = Place(ledger, NOON - timedelta(hours=1))
     place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), retries=0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
 
@@ -11,10 +10,6 @@ from assetflow import AssetWatcher
 from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.freshness_policy import FreshnessPolicy
-from assetflow.core.values.timing import Deadline
-from assetflow.core.wire.deployments import CURSOR as CURSOR_OF_REFUSED
-from assetflow.core.wire.deployments import RefusedDeployment
-from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.lease import STOPPED
 from assetflow.ledger.read.explanations import decision_explanation
@@ -41,6 +36,7 @@ def test_a_consumer_is_told_as_the_command_line_tells_it(api: Api, shop: Ledger)
     assert (told["name"], told["state"], told["queued"]) == ("report/nightly", "waiting", 1)
     assert "it still needs customers" in told["words"]
     assert [row["state"] for row in told["condition"]] == ["waiting", "satisfied", "waiting"]
+    assert [each["name"] for each in api.get("/api/v1/consumers?search=LATE").json()["items"]] == ["late/nightly"]
     (decision,) = api.get("/api/v1/decisions", params={"consumer": "copy/nightly"}).json()["items"]
     record = shop.reader.decisions.find(consumer=3)[0]
     assert api.get(f"/api/v1/decisions/{decision['id']}").json() == as_json(decision_explanation(shop.reader, record))
@@ -49,40 +45,6 @@ def test_a_consumer_is_told_as_the_command_line_tells_it(api: Api, shop: Ledger)
 
 
 # tests/api/test_own_shapes.py reads every list in pages.
-
-
-def test_consumers_are_listed(api: Api, shop: Ledger) -> None:
-    told = api.get("/api/v1/consumers").json()["items"]
-    assert [each["name"] for each in told] == ["report/nightly", "copy/nightly", "late/nightly", "daily/nightly"]
-    report = told[0]
-    assert (report["updated"], report["assets"], report["queued"]) == (1, 2, 1)
-    assert [each["name"] for each in api.get("/api/v1/consumers?search=LATE").json()["items"]] == ["late/nightly"]
-    shop.writer.consumers.switch(1, paused=True, now=NOON)
-    assert [each["id"] for each in api.get("/api/v1/consumers?paused=true").json()["items"]] == [1]
-
-
-def test_8_1_refused_deployments_are_listed(api: Api, ledger: Ledger) -> None:
-    errors = [InvalidSchedule("it makes nothing", where=f"deployment 'd{number}'", rule="8.1") for number in (1, 2)]
-    refused = [RefusedDeployment.of(UUID(int=each), f"flow/d{each}", error, "") for each, error in enumerate(errors)]
-    ledger.writer.set_cursor(CURSOR_OF_REFUSED, [each.to_row() for each in refused])
-    told = api.get("/api/v1/deployments/refused").json()["items"]
-    assert [each["name"] for each in told] == ["flow/d0", "flow/d1"]
-    assert (told[0]["rule"], told[0]["fix"]) == ("8.1", None)
-    assert api.get("/api/v1/consumers/flow/d1").json()["detail"].endswith("flow/d1 is refused: it makes nothing")
-
-
-@pytest.mark.rule("9.8")
-def test_missed_deadlines_are_listed(api: Api, ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=1)))
-    deploy(ledger, "audit/nightly", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=2), then="run"))
-    update(ledger, ORDERS, 1)
-    ledger.writer.clock.run(NOON + timedelta(hours=3), NOON + timedelta(hours=3))
-    audit, report = api.get("/api/v1/deadlines/missed").json()["items"]
-    assert (audit["consumer"], audit["then"]) == ("audit/nightly", "run")
-    assert (report["due"], report["missing"]) == ("2026-01-01T13:01:00Z", [CUSTOMERS.uri])
-    assert api.get("/api/v1/deadlines/missed", params={"consumer": "report/nightly"}).json()["items"] == [report]
-    (decision,) = api.get("/api/v1/decisions", params={"consumer": "audit/nightly"}).json()["items"]
-    assert decision["by_deadline"]
 
 
 def test_8_13_freshness_is_listed_with_its_changes(api: Api, ledger: Ledger) -> None:
