@@ -125,7 +125,7 @@ def test_a_body_that_does_not_come_holds_no_place(url: str, strangers: Strangers
     assert is_closed(waiting[0])
 
 
-def test_out_of_files_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_out_of_files_is_one_line_within_a_time(caplog: pytest.LogCaptureFixture) -> None:
     async def refuse() -> None:
         loop = asyncio.get_running_loop()
         tell_seldom_of_full_files(loop)
@@ -140,9 +140,6 @@ def test_out_of_files_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
         "no connection can be accepted: [Errno 24] Too many open files; raise the limit (LimitNOFILE, ulimit -n)",
         "something else",
     ]
-
-
-def test_seldom_is_once_within_its_time() -> None:
     now = 0.0
     may_tell = Seldom(60, lambda: now)
     told = [may_tell(), may_tell()]

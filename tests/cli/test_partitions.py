@@ -85,7 +85,7 @@ def test_done_and_failed_partitions_are_told_apart(ledger: Ledger, call: Call) -
     }
 
 
-def test_gaps_are_a_map_of_hours(ledger: Ledger, call: Call) -> None:
+def test_gaps_are_a_map_of_hours_or_days_and_end_with_0_when_there_are_none(ledger: Ledger, call: Call) -> None:
     for hour in (0, 1, 3):
         update(ledger, HOURLY, hour, f"2026-01-02T{hour:02}")
     answer = call("partitions", "gaps", "hourly", "--from", "2026-01-01T22", "--to", "2026-01-02T04")
@@ -97,10 +97,7 @@ def test_gaps_are_a_map_of_hours(ledger: Ledger, call: Call) -> None:
     assert lines[3] == "2026-01-02  ■■·■·"
     assert document.json["keys"] == 24
     assert document.json["missing"][0] == "2026-01-02T02"
-
-
-def test_gaps_by_day_end_with_0_when_there_are_none(ledger: Ledger, call: Call) -> None:
-    update(ledger, DAILY, 1, "2026-02-28")
+    update(ledger, DAILY, 9, "2026-02-28")
     assert call("partitions", "gaps", "daily", "--from", "2026-02-28", "--to", "2026-02-28").code == 0
     assert call("partitions", "gaps", "daily", "--from", "2026-02", "--to", "2026-02", "--json").json["keys"] == 28
     month = call("partitions", "gaps", "daily", "--from", "2026", "--to", "2026", "--every", "month", "--json").json

@@ -20,7 +20,7 @@ PAGE = (ROOT / "docs" / "start.md").read_text()
 ADDED = "deployments:\n- name: new\n  entrypoint: flows.py:report\n"
 
 
-def test_an_empty_folder_gets_the_project_of_the_tutorial(tmp_path: Path) -> None:
+def test_an_empty_folder_gets_the_project_of_the_tutorial_once(tmp_path: Path) -> None:
     assert [line.partition(":")[0] for line in begin_project(tmp_path)] == [
         "wrote flows.py",
         "wrote prefect.yaml",
@@ -31,10 +31,6 @@ def test_an_empty_folder_gets_the_project_of_the_tutorial(tmp_path: Path) -> Non
     for name in ("flows.py", "prefect.yaml", "test_flows.py"):
         assert (tmp_path / name).read_text() == shown[name]
     assert read_project(tmp_path).pools == ["assetflow"]
-
-
-def test_a_second_time_nothing_changes(tmp_path: Path) -> None:
-    list(begin_project(tmp_path))
     before = {each: each.read_text() for each in tmp_path.iterdir()}
     assert list(begin_project(tmp_path)) == ["kept the flows: no example was written"]
     assert {each: each.read_text() for each in tmp_path.iterdir()} == before

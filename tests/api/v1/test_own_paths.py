@@ -31,7 +31,7 @@ def shop(ledger: Ledger) -> Ledger:
     return ledger
 
 
-def test_a_consumer_is_told_as_the_command_line_tells_it(api: Api, shop: Ledger) -> None:
+def test_consumers_decisions_and_events_are_told_as_the_command_line_tells_them(api: Api, shop: Ledger) -> None:
     told = api.get("/api/v1/consumers/report/nightly").json()
     assert (told["name"], told["state"], told["queued"]) == ("report/nightly", "waiting", 1)
     assert "it still needs customers" in told["words"]
@@ -42,6 +42,15 @@ def test_a_consumer_is_told_as_the_command_line_tells_it(api: Api, shop: Ledger)
     assert api.get(f"/api/v1/decisions/{decision['id']}").json() == as_json(decision_explanation(shop.reader, record))
     shop.writer.decisions.launched(record.id, event_id(77), NOON)
     assert api.get(f"/api/v1/runs/{event_id(77)}").json()["id"] == decision["id"]
+    told = api.get(f"/api/v1/events/{event_id(1)}").json()
+    assert told["event"]["uri"] == ORDERS.uri
+    receipts = api.get(f"/api/v1/events/{event_id(1)}/receipts").json()["items"]
+    assert (receipts, told["total_receipts"]) == (told["receipts"], 3)
+    assert {each["consumer"]: each["status"] for each in receipts} == {
+        "report/nightly": "queued",
+        "copy/nightly": "consumed",
+        "late/nightly": "consumed",
+    }
 
 
 # tests/api/test_own_shapes.py reads every list in pages.
@@ -74,19 +83,6 @@ def test_watchers_are_listed_paused_and_resumed(api: Api, ledger: Ledger) -> Non
         assert answer.json() == {"name": "orders queue", "paused": state == "paused"}
         assert [each["state"] for each in api.get("/api/v1/watchers").json()["items"]] == [state]
     assert api.post("/api/v1/watchers/nothing/pause", json={}).status_code == 404
-
-
-@pytest.mark.usefixtures("shop")
-def test_an_event_is_told_with_its_receipts(api: Api) -> None:
-    told = api.get(f"/api/v1/events/{event_id(1)}").json()
-    assert told["event"]["uri"] == ORDERS.uri
-    receipts = api.get(f"/api/v1/events/{event_id(1)}/receipts").json()["items"]
-    assert (receipts, told["total_receipts"]) == (told["receipts"], 3)
-    assert {each["consumer"]: each["status"] for each in receipts} == {
-        "report/nightly": "queued",
-        "copy/nightly": "consumed",
-        "late/nightly": "consumed",
-    }
 
 
 def test_of_very_many_events_of_a_run_the_oldest_are_told(
@@ -127,16 +123,13 @@ def test_events_are_read_in_pages_both_ways(api: Api, ledger: Ledger) -> None:
     assert api.get("/api/v1/events/count").json() == {"count": 5}
 
 
-def test_the_queue_is_shown_and_emptied_with_a_reason(api: Api, shop: Ledger) -> None:
+def test_queues_are_shown_and_emptied_with_a_reason_partitions_by_their_key(api: Api, shop: Ledger) -> None:
     path = "/api/v1/consumers/report/nightly/queue"
     assert [each["sequence"] for each in api.get(path).json()["items"]] == [1]
     assert api.delete(path).status_code == 422
     assert api.delete(path, params={"why": "a test", "by": "me"}).json() == {"removed": 1}
     (receipt,) = [each for each in shop.reader.receipts.of_event(event_id(1)) if each.receipt.consumer == 1]
     assert (receipt.receipt.by, receipt.receipt.why) == ("me", "a test")
-
-
-def test_pending_partitions_are_removed_only_by_their_key(api: Api, shop: Ledger) -> None:
     path = "/api/v1/consumers/daily/nightly"
     assert api.get(f"{path}/partitions").json() == {"items": ["2026-01-01"], "next": None}
     told = api.get(f"{path}/partitions/2026-01-01").json()
