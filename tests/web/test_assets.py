@@ -308,16 +308,6 @@ def test_the_bar_counts_months_and_years(site: Site, ledger: Ledger) -> None:
     assert sum(int(title.split()[-4]) for title in bar) == 3
 
 
-def test_keys_that_are_no_times_are_listed(site: Site, ledger: Ledger) -> None:
-    for number, key in enumerate(("us", "eu/west", "a&b=c")):
-        update(ledger, HOURLY, number, key)
-    page = site.page("/asset/partitions?asset=hourly")
-    assert "These keys are not times" in page.text
-    assert page.title.startswith("Partitions of hourly")
-    assert "Assets / hourly / Partitions" in page.text
-    assert "/asset?asset=s3%3A%2F%2Flake%2Fhourly&key=a%26b%3Dc#events" in page.links
-
-
 def test_an_asset_without_partitions_has_no_map(site: Site, ledger: Ledger) -> None:
     update(ledger, ORDERS, 0)
     answer = site.get("/asset/partitions?asset=orders", headers={"hx-request": "true"})
@@ -336,15 +326,18 @@ def test_the_map_follows_updates_where_it_stands(site: Site, ledger: Ledger) -> 
     assert "live-decisions from:body" in asks["hx-trigger"]
 
 
-def test_keys_that_are_not_times_have_states_and_are_backfilled(site: Site, ledger: Ledger) -> None:
+def test_keys_that_are_not_times_are_listed_with_their_states_and_backfilled(site: Site, ledger: Ledger) -> None:
     regions = PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=IdentityMapper())
     deploy(ledger, "make/regions", regions, produces=(HOURLY,))
-    for number, key in enumerate(("us", "eu", "asia")):
+    for number, key in enumerate(("us", "eu", "a&b=c")):
         update(ledger, HOURLY, number, key)
     made = {each.target_key: each for n, key in enumerate(("us", "eu")) for each in update(ledger, ORDERS, 10 + n, key)}
     late = NOON + timedelta(hours=1)
     ledger.writer.decisions.ended("Failed", late, decision_id=made["eu"].id, outcome="failed")
     page = site.page("/asset/partitions?asset=hourly")
+    assert page.title.startswith("Partitions of hourly")
+    assert "Assets / hourly / Partitions" in page.text
+    assert "/asset?asset=s3%3A%2F%2Flake%2Fhourly&key=a%26b%3Dc#events" in page.links
     assert "3 keys. These keys are not times, so none can be called missing. Running: us. Failed: eu." in page.text
     assert page.form("/backfills/new") == {"asset": HOURLY.uri}
     assert [given["name"] for given in page.named("textarea")] == ["keys"]

@@ -12,6 +12,7 @@ import assetflow
 from assetflow.errors import ApiRefused, InvalidCall, LedgerError, UnknownConsumer
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api, MakeApi
+from tests.api.fake_prefect import FakePrefect
 from tests.cli.shop import deploy, update
 from tests.ledger.making import NOW
 from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
@@ -58,39 +59,32 @@ def failed_runs(ledger: Ledger, number: int) -> list[UUID]:
     return runs
 
 
-class Prefect:
-    """Prefect's flow runs: each by its state, as Prefect is asked for them and told of a new one."""
+def with_states(states: dict[UUID, str]) -> FakePrefect:
+    """A Prefect whose flow runs have these states, which it is told to change."""
 
-    def __init__(self, states: dict[UUID, str]) -> None:
-        self.states = states
-
-    async def __aenter__(self) -> Prefect:
-        return self
-
-    async def __aexit__(self, *_: object) -> None: ...
-
-    async def get(self, path: str) -> None: ...
-
-    async def post(self, path: str, body: dict[str, Any]) -> Any:
+    def answer(path: str, body: Any) -> Any:
         if path == "/flow_runs/filter":
             asked = [UUID(each) for each in body["flow_runs"]["id"]["any_"]]
-            return [{"id": str(run), "state_type": self.states[run]} for run in asked if run in self.states]
-        assert body["force"]
-        self.states[UUID(path.split("/")[2])] = body["state"]["name"]
+            return [{"id": str(run), "state_type": states[run]} for run in asked if run in states]
+        if body is not None:
+            assert body["force"]
+            states[UUID(path.split("/")[2])] = body["state"]["name"]
         return None
+
+    return FakePrefect(answer)
 
 
 def test_4_7_the_last_failed_run_of_a_consumer_runs_again_or_all_do(ledger: Ledger, make_api: MakeApi) -> None:
     first, second, running, gone = runs = failed_runs(ledger, 4)
-    prefect = Prefect(dict.fromkeys((first, second), "FAILED") | {running: "RUNNING"})
-    api = make_api(prefect=lambda: prefect)
+    states = dict.fromkeys((first, second), "FAILED") | {running: "RUNNING"}
+    api = make_api(prefect=with_states(states).connect)
     retry = "/api/v1/consumers/report/shop/retry"
     assert api.post(retry, json={}).status_code == 409, f"{gone} was deleted"
     answer = api.post(f"{retry}?all_failed=true", json={}).json()
     assert answer["flow_runs"] == [str(first), str(second)]
     assert answer["decisions"] == []
-    assert prefect.states == {first: "AwaitingRetry", second: "AwaitingRetry", running: "RUNNING"}
-    prefect.states = dict.fromkeys(runs, "CRASHED")
+    assert states == {first: "AwaitingRetry", second: "AwaitingRetry", running: "RUNNING"}
+    states.update(dict.fromkeys(runs, "CRASHED"))
     assert api.post(retry, json={}).json()["flow_runs"] == [str(gone)], "the newest one"
 
 
