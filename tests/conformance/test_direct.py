@@ -13,7 +13,13 @@ from typing import Any
 import pytest
 
 from assetflow.core.partitions import PartitionMapper, RollupMapper, StaticMapper, TimeWindowMapper, mapper_from_json
-from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Timetable
+from assetflow.core.time.timetables import (
+    CronPartitionTimetable,
+    CronTriggerTimetable,
+    PartitionedAtRuntime,
+    Timetable,
+    timetable_from_json,
+)
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.uri import CredentialsCut
 from assetflow.errors import AssetflowError
@@ -103,7 +109,7 @@ def _timetable_from(value: Json) -> Timetable:
         if kind in value:
             options = value[kind]
             return make(options) if isinstance(options, str) else make(**options)
-    return PartitionedAtRuntime()
+    return timetable_from_json(value) if "kind" in value else PartitionedAtRuntime()
 
 
 def _run(time: datetime, partition_key: str | None) -> Json:
@@ -123,7 +129,7 @@ def test_all_kinds_have_cases() -> None:
     assert [path.stem for path in FILES] == ["mapper_cases", "timetable_cases", "uri_cases", "window_mapper_cases"]
 
 
-@pytest.mark.rule("1.3", "1.4", "5.1", "6.2")
+@pytest.mark.rule("1.3", "1.4", "5.1", "5.7", "6.2")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("case", cases())
 def test_case(case: dict[str, Any]) -> None:

@@ -19,33 +19,31 @@ pytestmark = pytest.mark.prefect
 ORDERS = Asset("s3://harness/orders")
 CUSTOMERS = Asset("s3://harness/customers")
 REPORT = Asset("s3://harness/report")
+PING, PONG = Asset("s3://harness/ping"), Asset("s3://harness/pong")
 
 
-@task(outlets=[ORDERS])
-def write_orders() -> None: ...
+def updates(asset: Asset) -> None:
+    """Run a task that updates an asset."""
 
+    @task(outlets=[asset])
+    def write() -> None: ...
 
-@task(outlets=[CUSTOMERS])
-def write_customers() -> None: ...
-
-
-@task(outlets=[REPORT])
-def write_report() -> None: ...
+    write()
 
 
 @flow
 def produce_orders() -> None:
-    write_orders()
+    updates(ORDERS)
 
 
 @flow
 async def produce_customers() -> None:
-    write_customers()
+    updates(CUSTOMERS)
 
 
 @flow(schedule=ORDERS & CUSTOMERS)
 def report() -> list[str]:
-    write_report()
+    updates(REPORT)
     return [event.uri for events in triggering_asset_events().values() for event in events]
 
 
@@ -58,25 +56,14 @@ def fails() -> None:
     raise ValueError("on purpose")
 
 
-PING, PONG = Asset("s3://harness/ping"), Asset("s3://harness/pong")
-
-
-@task(outlets=[PING])
-def write_ping() -> None: ...
-
-
-@task(outlets=[PONG])
-def write_pong() -> None: ...
-
-
 @flow(schedule=PING)
 async def ping() -> None:
-    write_pong()
+    updates(PONG)
 
 
 @flow(schedule=PONG)
 async def pong() -> None:
-    write_ping()
+    updates(PING)
 
 
 @flow(schedule=ORDERS)

@@ -50,17 +50,9 @@ DAILY = to_schedule(
 
 def event(asset: Asset, number: int, key: str | None = None, **fields: Any) -> AssetEvent:
     """An event with its place in the ledger, recorded `number` minutes after noon."""
-    moment = NOW + timedelta(minutes=number)
-    return AssetEvent(
-        uuid5(UUID(int=0), str(number)),
-        asset,
-        moment,
-        fields.pop("origin", Origin("api")),
-        partition_key=key,
-        sequence=number,
-        recorded=moment,
-        **fields,
-    )
+    moment, origin = NOW + timedelta(minutes=number), fields.pop("origin", Origin("api"))
+    made = AssetEvent(uuid5(UUID(int=0), str(number)), asset, moment, origin, partition_key=key, **fields)
+    return made.in_ledger(number, moment)
 
 
 def consumer(schedule: object, **fields: Any) -> Consumer:

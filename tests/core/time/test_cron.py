@@ -1,81 +1,15 @@
-"""Cron on the days on which clocks change, and what is said about expressions that cannot be read (contract 6.2)."""
+"""Cron beyond the conformance cases: there and back, its fields in words, and what cannot be read (contract 6.2)."""
 
 from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import islice
-from zoneinfo import ZoneInfo
 
 import pytest
 
 from assetflow.core.time.cron import Cron, cron_in_words
 from assetflow.errors import InvalidTimetable
-
-
-def local_times(expression: str, timezone: str, day: str, days: int = 1) -> list[str]:
-    """What the clock shows at the runs of these local days, with the offset from UTC."""
-    zone = ZoneInfo(timezone)
-    midnight = datetime.fromisoformat(day)
-    start = midnight.replace(tzinfo=zone).astimezone(UTC)
-    end = (midnight + timedelta(days=days)).replace(tzinfo=zone, fold=1).astimezone(UTC)
-    ticks = Cron(expression, timezone).between(start - timedelta(seconds=1), end - timedelta(seconds=1))
-    return [f"{tick.astimezone(zone):%d %H:%M%z}" for tick in ticks]
-
-
-NEW_YORK_SPRING = ("America/New_York", "2026-03-08")
-NEW_YORK_AUTUMN = ("America/New_York", "2026-11-01")
-
-
-@pytest.mark.rule("6.2")
-@pytest.mark.parametrize(
-    ("expression", "day", "times"),
-    [
-        # A fixed hour moves on by the gap, and counts once when it is repeated; moved times coincide and stay in order.
-        ("30 2 * * *", NEW_YORK_SPRING, ["08 03:30-0400"]),
-        ("*/30 2 * * *", NEW_YORK_SPRING, ["08 03:00-0400", "08 03:30-0400"]),
-        ("0,45 2,3 * * *", NEW_YORK_SPRING, ["08 03:00-0400", "08 03:45-0400"]),
-        ("45 2 8 3 *", NEW_YORK_SPRING, ["08 03:45-0400"]),
-        ("10 2,3 * * *", (*NEW_YORK_SPRING, 2), ["08 03:10-0400", "09 02:10-0400", "09 03:10-0400"]),
-        ("30 1 * * *", NEW_YORK_AUTUMN, ["01 01:30-0400"]),
-        # An hour field with a star follows the real hours.
-        ("30 */12 * * *", NEW_YORK_SPRING, ["08 00:30-0500", "08 12:30-0400"]),
-                # Lord Howe changes by half an hour.
-        ("15 2 * * *", ("Australia/Lord_Howe", "2026-10-04"), ["04 02:45+1100"]),
-        ("45 1 * * *", ("Australia/Lord_Howe", "2026-04-05"), ["05 01:45+1100"]),
-        # Apia skipped a whole day.
-        ("0 12 * * *", ("Pacific/Apia", "2011-12-29", 3), ["29 12:00-1000", "31 12:00+1400"]),
-        ("0 12 30 12 *", ("Pacific/Apia", "2011-12-29", 3), ["31 12:00+1400"]),
-        # Dublin has its winter time as the exception.
-        ("30 1 * * *", ("Europe/Dublin", "2026-03-29"), ["29 02:30+0100"]),
-        ("30 1 * * *", ("Europe/Dublin", "2026-10-25"), ["25 01:30+0100"]),
-        # Clocks that change at midnight, or a minute after it.
-        ("0 0 * * *", ("America/Sao_Paulo", "2018-11-03", 2), ["03 00:00-0300", "04 01:00-0200"]),
-        ("30 23 * * *", ("America/Sao_Paulo", "2018-02-17"), ["17 23:30-0200"]),
-        ("30 23 * * *", ("America/St_Johns", "2010-11-06"), ["06 23:30-0230"]),
-    ],
-)  # fmt: skip
-def test_times_on_days_on_which_clocks_change(expression: str, day: tuple[str, str], times: list[str]) -> None:
-    assert local_times(expression, *day) == times
-
-
-@pytest.mark.rule("6.2")
-@pytest.mark.parametrize(
-    ("minute", "day", "count", "around"),
-    [
-        (0, NEW_YORK_SPRING, 23, ["08 01:00-0500", "08 03:00-0400"]),
-        (0, NEW_YORK_AUTUMN, 25, ["01 01:00-0400", "01 01:00-0500"]),
-        (45, ("Australia/Lord_Howe", "2026-04-05"), 25, ["05 01:45+1100", "05 01:45+1030", "05 02:45+1030"]),
-        (0, ("Pacific/Apia", "2011-12-29", 3), 48, ["29 23:00-1000", "31 00:00+1400"]),
-        (30, ("America/Sao_Paulo", "2018-02-17"), 25, ["17 23:30-0200", "17 23:30-0300"]),
-        (30, ("America/St_Johns", "2010-11-06"), 25, ["06 23:30-0230", "06 23:30-0330"]),
-    ],
-)
-def test_every_real_hour_has_its_time(minute: int, day: tuple[str, str], count: int, around: list[str]) -> None:
-    found = local_times(f"{minute} * * * *", *day)
-    assert len(found) == count
-    first = found.index(around[0])
-    assert found[first : first + len(around)] == around
 
 
 def test_before_is_the_mirror_of_after() -> None:

@@ -1,4 +1,4 @@
-"""Normalisation and names beyond the conformance cases: what is said about secrets, and schemes of users."""
+"""URIs and names beyond the conformance cases: what is refused, what is said about secrets, schemes of users."""
 
 from __future__ import annotations
 
@@ -16,27 +16,6 @@ from assetflow.errors import AssetflowWarning, InvalidAsset
 @pytest.fixture
 def own_schemes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(uri_module, "_RULES", dict(uri_module._RULES))
-
-
-@pytest.mark.rule("1.3")
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("postgresql://host:/db/s/t/", "postgres://host:5432/db/s/t"),
-        ("postgres://user@host/db/s/t", "postgres://user@host:5432/db/s/t"),
-        ("postgres://[::1]/db/s/t", "postgres://[::1]:5432/db/s/t"),
-        ("mariadb://host/db/t", "mysql://host:3306/db/t"),
-        ("s3://b/k?b=x%20y&a=%C3%A9&a=", "s3://b/k?a=%C3%A9&b=x+y"),
-        ("s3://b/*?x=[1]", "s3://b/*?x=%5B1%5D"),
-        ("foo:", "foo:/"),
-        ("foo:////x", "foo:////x"),
-        ("file:////x", "file:////x"),
-        ("gs://b", "gs://b/"),
-    ],
-)
-def test_spelling(given: str, expected: str) -> None:
-    assert normalize(given) == expected
-    assert normalize(expected) == expected
 
 
 @pytest.mark.rule("1.4", "1.5")

@@ -50,14 +50,6 @@ def versions(place: Place, asset: Asset) -> list[str | None]:
     return [each.data_version for each in place.ledger.reader.events.find() if each.uri == asset.uri]
 
 
-def test_rule_8_2_what_was_never_made_stays_missing(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    first = only(place.update(RAW))
-    record(place, confirmation(place, "core", first, CORE, occurred=place.later()))
-    place.end(first)
-    assert verdict(place) == "tried"
-
-
 def test_a_confirmation_that_comes_again_after_an_update_changes_nothing(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE]))
     place.run("core", only(place.update(RAW)), CORE)

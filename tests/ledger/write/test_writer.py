@@ -220,17 +220,12 @@ def test_undeliverable_is_listed_and_replayed(ledger: Ledger) -> None:
 
 
 @pytest.mark.rule("4.7")
-@pytest.mark.parametrize("given_up", [False, True])
-def test_the_end_of_a_coalescing_run_is_a_pass(ledger: Ledger, given_up: bool) -> None:
+def test_a_decision_that_is_given_up_is_the_end_of_a_coalescing_run(ledger: Ledger) -> None:
     deploy(ledger, A, coalesce=True)
     [(_, [first]), (_, none)] = ledger.writer.events.record([update(A), update(A)], NOW)
     assert none == []
-    assert ledger.writer.events.record([update(A)], NOW)[0][1] == []
-    if given_up:
-        [second] = ledger.writer.decisions.undeliverable(first.id, "refused", LATER)
-    else:
-        [second] = ledger.writer.decisions.ended("Failed", LATER, decision_id=first.id) or []
-    assert [e.sequence for e in second.events] == [2, 3]
+    [second] = ledger.writer.decisions.undeliverable(first.id, "refused", LATER)
+    assert [e.sequence for e in second.events] == [2]
 
 
 def test_edges_follow_the_declaration(ledger: Ledger) -> None:
