@@ -34,23 +34,20 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackEnvironment
         yield environment
 
 
-@pytest.fixture
-def page(stack: StackEnvironment) -> Iterator[Page]:
-    """An empty page; addresses without a host are Prefect's."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
-        try:
-            yield browser.new_page(base_url=stack.ui_url, viewport={"width": 1280, "height": 900})
-        finally:
-            browser.close()
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
         yield browser
         browser.close()
+
+
+@pytest.fixture
+def page(browser: Browser, stack: StackEnvironment) -> Iterator[Page]:
+    """An empty page; addresses without a host are Prefect's."""
+    page = browser.new_page(base_url=stack.ui_url, viewport={"width": 1280, "height": 900})
+    yield page
+    page.close()
 
 
 @pytest.fixture(scope="module")

@@ -61,16 +61,13 @@ def completed_run(page: Page, flow: str) -> Locator:
 
 def test_run_is_pressed_and_both_consumers_run(page: Page, stack: StackEnvironment) -> None:
     press_run(page, "orders-producer")
-
     page.goto("/runs")
     for flow in ("orders-consumer", "combined-consumer"):
         shown_after_reload(page, lambda page, flow=flow: completed_run(page, flow))
-
     completed_run(page, "combined-consumer").get_by_role("link", name="orders-customers-").click()
     page.get_by_text("Details", exact=True).click()
     created_by = "combined-consumer/shop runs when orders AND customers were updated"
     expect(page.get_by_text(created_by, exact=True)).to_be_visible()
-
     (decision,) = [each for each in assetflow(stack, "decisions", "ls") if each["consumer"].startswith("combined")]
     assert decision["flow_run_id"] in page.url
 
@@ -80,7 +77,6 @@ def test_the_automation_shows_the_condition_and_its_switch_pauses(page: Page, st
     page.get_by_role("link", name="combined-consumer/shop runs when orders AND customers were updated").click()
     lake = (stack.home / "lake").as_uri()
     expect(page.get_by_text(f"Runs when {lake}/orders AND {lake}/customers were updated.")).to_be_visible()
-
     switch = page.get_by_role("switch")
     expect(switch).to_have_count(1)
     expect(switch).to_have_attribute("aria-checked", "true")

@@ -6,12 +6,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from assetflow.core.values.assets import Asset
-from tests.browser.conftest import QUIET
 from tests.browser.shown import is_complaint
-from tests.environment.needs import chromium
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.served_installation import KEY, ServedInstallation
 
@@ -33,17 +31,11 @@ def served(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="module")
-def browsed(served: ServedInstallation) -> Iterator[Page]:
+def browsed(browser: Browser, served: ServedInstallation) -> Page:
     """A page in front of it; what its console says is in `said`."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
-        try:
-            context = browser.new_context(base_url=served.url, viewport={"width": 1280, "height": 900})
-            page = context.new_page()
-            log_in(page)
-            yield page
-        finally:
-            browser.close()
+    page = browser.new_context(base_url=served.url, viewport={"width": 1280, "height": 900}).new_page()
+    log_in(page)
+    return page
 
 
 @pytest.fixture
