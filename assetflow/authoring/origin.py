@@ -85,30 +85,19 @@ def _previous(run: FlowRun, time: datetime, schedules: Sequence[DeploymentSchedu
 
 
 def _last_complete(
-    start: datetime, timetable: Timetable | None, schedules: Sequence[DeploymentSchedule | _CodeSchedule]
+    start: datetime, timetable: Timetable | None, schedules: Sequence[DeploymentSchedule]
 ) -> tuple[datetime | None, datetime | None]:
     """Return the last two times up to the start, if there is exactly one time schedule."""
-    if timetable is not None and not isinstance(timetable, PartitionedAtRuntime):
-        schedules = (*schedules, _CodeSchedule(timetable))
-    if len(schedules) != 1:
+    in_code = timetable is not None and not isinstance(timetable, PartitionedAtRuntime)
+    if len(schedules) + in_code != 1:
         return None, None
+    if timetable is not None and in_code:
+        last = timetable.previous_before(start + _INSTANT)
+        before = None if last is None else timetable.previous_before(last.time)
+        return (None, None) if last is None or before is None else (before.time, last.time)
     end = schedules[0].last_until(start)
     begin = None if end is None else schedules[0].before(end)
     return (None, None) if begin is None else (begin, end)
-
-
-class _CodeSchedule:
-    """The timetable in a flow's code, to be asked for its times as a schedule of the deployment is."""
-
-    def __init__(self, timetable: Timetable) -> None:
-        self._timetable = timetable
-
-    def last_until(self, moment: datetime) -> datetime | None:
-        return self.before(moment + _INSTANT)
-
-    def before(self, time: datetime) -> datetime | None:
-        tick = self._timetable.previous_before(time)
-        return None if tick is None else tick.time
 
 
 def _utc(moment: datetime | None) -> datetime | None:

@@ -90,7 +90,10 @@ def maker_of(event: Json) -> str:
 
 
 def _related(event: Json, role: str) -> Iterator[Json]:
+    return (each for each in related_in(event) if each.get("prefect.resource.role") == role)
+
+
+def related_in(event: Json) -> Iterator[Json]:
+    """Return the related resources of an event; empty for one that is not an object."""
     related = event.get("related")
-    for each in map(fields.mapping_or_empty, cast("list[object]", related if isinstance(related, list) else [])):
-        if each.get("prefect.resource.role") == role:
-            yield each
+    return map(fields.mapping_or_empty, cast("list[object]", related if isinstance(related, list) else []))

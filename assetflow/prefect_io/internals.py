@@ -113,11 +113,8 @@ def _users(transactions: list[BaseTransaction]) -> Iterator[bool]:
 
 def on_commit_of_task(hook: Callable[[BaseTransaction], None]) -> None:
     """Run the hook when the transaction of the current task commits. If the hook raises, the task is rolled back."""
-    with needed_for(_COMMIT):
-        from prefect.transactions import get_transaction
-    transaction = get_transaction()
-    assert transaction is not None, "a task runs in a transaction of its own"
-    transaction.on_commit_hooks.append(hook)
+    # A task runs in a transaction of its own.
+    next(_transactions()).on_commit_hooks.append(hook)
 
 
 def task_key_of(fn: Callable[..., object]) -> str:

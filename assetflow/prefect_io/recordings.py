@@ -37,7 +37,7 @@ from assetflow.core.wire.events import (
 )
 from assetflow.core.wire.fields import Json
 from assetflow.errors import AssetflowError, InvalidEvent
-from assetflow.prefect_io.asset_events import asset_of, assets_read, is_copy, learned_from, maker_of
+from assetflow.prefect_io.asset_events import asset_of, assets_read, is_copy, learned_from, maker_of, related_in
 from assetflow.prefect_io.automation_text import code_span
 from assetflow.prefect_io.connection import id_of, objects_of
 from assetflow.prefect_io.names import (
@@ -291,9 +291,7 @@ def _origin(event: Json) -> Origin:
     """Return who posted an event, as far as Prefect's related resources show it."""
     ids: dict[str, UUID] = {}
     names: dict[str, str] = {}
-    related = event.get("related")
-    for resource in cast("Sequence[object]", related if isinstance(related, list) else ()):
-        each = fields.mapping_or_empty(resource)
+    for each in related_in(event):
         role = str(each.get("prefect.resource.role", ""))
         kind, _, text = str(each.get("prefect.resource.id", "")).removeprefix("prefect.").partition(".")
         number = fields.uuid_or_none(text)

@@ -99,13 +99,10 @@ def find_java(java_home: str, path: str) -> Java:
 
 
 def _candidates(java_home: str, path: str) -> list[tuple[Path, Literal["JAVA_HOME", "PATH"]]]:
-    found: list[tuple[Path, Literal["JAVA_HOME", "PATH"]]] = []
-    if java_home:
-        found.append((Path(java_home) / "bin" / "java", "JAVA_HOME"))
-    on_path = shutil.which("java", path=path)
-    if on_path:
-        found.append((Path(on_path), "PATH"))
-    return found
+    in_home = Path(java_home, "bin", "java") if java_home else None
+    places: tuple[tuple[Path | str | None, Literal["JAVA_HOME", "PATH"]], ...]
+    places = ((in_home, "JAVA_HOME"), (shutil.which("java", path=path), "PATH"))
+    return [(Path(place), source) for place, source in places if place]
 
 
 def _ask(java: Path) -> tuple[Path, int] | None:

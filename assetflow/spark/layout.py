@@ -300,8 +300,9 @@ class DatasetLayout:
         some microseconds between them; if the process is killed there, the data is complete in the versions folder, and
         the next publish puts it back.
         """
-        if not self.path.exists():
-            self._put_back()
+        versions = self.versions()
+        if not self.path.exists() and versions and _task_run(versions[-1]) == _BEFORE:
+            self.path.symlink_to(self._target(versions[-1]))
         if self.path.is_symlink() or not self.path.is_dir():
             return
         before = self._next_version(f"-{_BEFORE}")
@@ -311,11 +312,6 @@ class DatasetLayout:
             before.unlink()
             self.path.rename(before)
             self.path.symlink_to(self._target(before))
-
-    def _put_back(self) -> None:
-        versions = self.versions()
-        if versions and _task_run(versions[-1]) == _BEFORE:
-            self.path.symlink_to(self._target(versions[-1]))
 
 
 def _is_version(entry: Path) -> bool:

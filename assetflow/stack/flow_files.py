@@ -21,6 +21,7 @@ from uuid import NAMESPACE_URL, uuid5
 import yaml
 from prefect import Flow
 
+from assetflow.authoring.discovery import discover
 from assetflow.core.lint import Finding, SeenFlow
 from assetflow.core.wire.declarations import FlowDeclaration
 from assetflow.core.wire.deployments import Deployed
@@ -340,8 +341,6 @@ def _not_imported(file: Path, error: AssetflowError) -> Finding:
 
 def _flows_in(module: ModuleType, file: Path) -> Iterator[SeenFlow]:
     """Yield the flows that are defined in a file, each once."""
-    from prefect import Flow
-
     made = [cast("Flow[..., Any]", each) for each in vars(module).values() if isinstance(each, Flow)]
     for each in {id(flow): flow for flow in made}.values():
         function = inspect.unwrap(cast("Callable[..., object]", each.fn))
@@ -352,9 +351,6 @@ def _flows_in(module: ModuleType, file: Path) -> Iterator[SeenFlow]:
 
 def declaration_of(flow: Any) -> FlowDeclaration:
     """Return the declaration of a flow; of a plain Prefect flow, what its tasks update and read."""
-    # Import only here what imports Prefect.
-    from assetflow.authoring.discovery import discover
-
     declared: object = getattr(flow, "declaration", None)
     if isinstance(declared, FlowDeclaration):
         return declared

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from inspect import isawaitable
 from pathlib import Path
 from threading import Event, Thread
-from time import monotonic, sleep
+from time import sleep
 from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 from uuid import UUID
@@ -24,7 +24,7 @@ from assetflow.evaluator.incoming.catch_up import Sweeps
 from assetflow.evaluator.process.evaluator import Evaluator, Options, utc_now
 from assetflow.evaluator.process.service import evaluate
 from assetflow.ledger import Reader
-from assetflow.prefect_io.connection import AskAgain
+from assetflow.prefect_io.connection import AskAgain, Attempts
 from assetflow.prefect_io.internals import needed_for
 from assetflow.prefect_io.open_runs import run_end
 
@@ -41,7 +41,7 @@ class BackgroundEvaluator:
 
     Parameters:
         place: the ledger's file, or its URL.
-        timeout: the seconds that the evaluator may take to start.
+        timeout: the seconds that the evaluator may take to start, and for what is made on it.
 
     Attributes:
         ahead: how far its clock is ahead of the real one.
@@ -50,7 +50,7 @@ class BackgroundEvaluator:
     def __init__(self, place: Path | str, *, timeout: float = SECONDS_TO_START) -> None:
         self.ahead = timedelta()
         self._place = place
-        self._timeout = timeout
+        self.timeout = timeout
         self._started = Event()
         self._failure: BaseException | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -62,13 +62,13 @@ class BackgroundEvaluator:
 
     def __enter__(self) -> Self:
         self._thread.start()
-        in_time = self._started.wait(self._timeout)
+        in_time = self._started.wait(self.timeout)
         if self._failure is not None:
             self._thread.join()
             raise self._failure
         if not in_time:
             raise TimedOut(
-                f"the evaluator was not ready within {self._timeout:g} s",
+                f"the evaluator was not ready within {self.timeout:g} s",
                 fix="Check that the Prefect server answers, or give more time: harness(timeout=120)",
             )
         return self
@@ -101,6 +101,39 @@ class BackgroundEvaluator:
             future.cancel()
             raise
 
+    def now(self) -> datetime:
+        """Return the time on the evaluator's clock, which a test can put forward."""
+        return utc_now() + self.ahead
+
+    def make(
+        self,
+        action: Callable[[Evaluator], Coroutine[Any, Any, T]],
+        waiting: str,
+        allowance: Attempts | None = None,
+    ) -> T:
+        """Run a coroutine on the evaluator's event loop and return its result; again while Prefect does not answer.
+
+        Parameters:
+            action: the coroutine function. It may run several times.
+            waiting: what the test waits for, in words: "for the update to be recorded".
+            allowance: the time that it may take, if it is not that of every call.
+
+        Raises:
+            TimedOut: it took longer.
+        """
+        allowance = allowance or AskAgain(self.timeout).start()
+        troubles = ""
+        while (left := allowance.left) >= 0:
+            try:
+                return self.call(action, left)
+            except TimeoutError:
+                troubles = self.troubles or troubles
+                break
+            except PrefectUnreachable as error:
+                troubles = str(error)
+                sleep(allowance.pause(error.retry_after) or max(0.0, allowance.left))
+        raise exceeded(allowance, f"{waiting}; in trouble: {troubles}" if troubles else waiting)
+
     def _work(self) -> None:
         try:
             asyncio.run(self._evaluate())
@@ -123,76 +156,13 @@ class BackgroundEvaluator:
         await evaluate(options, place=self._place, stop=self._stop, at_work=at_work)
 
 
-class Allowance:
-    """The time that a step of a test may take; it runs from now on.
-
-    Parameters:
-        seconds: how much time.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self._end = monotonic() + seconds
-
-    @property
-    def left(self) -> float:
-        """The seconds that are left; below zero after the end."""
-        return self._end - monotonic()
-
-    def exceeded(self, waiting: str) -> TimedOut:
-        """Return the error that says what the test waited for, and how to give it more time."""
-        more = f"{2 * self.seconds:g}"
-        return TimedOut(
-            f"not settled within {self.seconds:g} s: waited {waiting}",
-            fix=f"Give more time, as in settle(timeout={more}) or harness(timeout={more})",
-        )
-
-
-class Calls:
-    """The calls of a test to its evaluator.
-
-    Parameters:
-        evaluator: the evaluator, which runs in a thread of its own.
-        timeout: the seconds that a call may take.
-    """
-
-    def __init__(self, evaluator: BackgroundEvaluator, timeout: float) -> None:
-        self.evaluator = evaluator
-        self.timeout = timeout
-
-    def now(self) -> datetime:
-        """Return the time on the evaluator's clock, which a test can put forward."""
-        return utc_now() + self.evaluator.ahead
-
-    def make(
-        self,
-        action: Callable[[Evaluator], Coroutine[Any, Any, T]],
-        waiting: str,
-        allowance: Allowance | None = None,
-    ) -> T:
-        """Run a coroutine on the evaluator's event loop and return its result; again while Prefect does not answer.
-
-        Parameters:
-            action: the coroutine function. It may run several times.
-            waiting: what the test waits for, in words: "for the update to be recorded".
-            allowance: the time that it may take, if it is not that of every call.
-
-        Raises:
-            TimedOut: it took longer.
-        """
-        allowance = allowance or Allowance(self.timeout)
-        attempts = AskAgain(max(0.0, allowance.left)).start()
-        troubles = ""
-        while (left := attempts.left) >= 0:
-            try:
-                return self.evaluator.call(action, left)
-            except TimeoutError:
-                troubles = self.evaluator.troubles or troubles
-                break
-            except PrefectUnreachable as error:
-                troubles = str(error)
-                sleep(attempts.pause(error.retry_after) or max(0.0, attempts.left))
-        raise allowance.exceeded(f"{waiting}; in trouble: {troubles}" if troubles else waiting)
+def exceeded(allowance: Attempts, waiting: str) -> TimedOut:
+    """Return the error that says what the test waited for, and how to give it more time."""
+    seconds = allowance.policy.seconds
+    return TimedOut(
+        f"not settled within {seconds:g} s: waited {waiting}",
+        fix=f"Give more time, as in settle(timeout={2 * seconds:g}) or harness(timeout={2 * seconds:g})",
+    )
 
 
 @dataclass(frozen=True)
@@ -232,17 +202,17 @@ class StartedRuns:
 
     Parameters:
         reader: reads the test's ledger.
-        calls: what the test asks of its evaluator.
+        evaluator: what the test asks of its evaluator.
         deployed: the deployed flows by deployment; the harness adds to it.
     """
 
-    def __init__(self, reader: Reader, calls: Calls, deployed: Mapping[UUID, AnyFlow]) -> None:
+    def __init__(self, reader: Reader, evaluator: BackgroundEvaluator, deployed: Mapping[UUID, AnyFlow]) -> None:
         self._reader = reader
-        self._calls = calls
+        self._evaluator = evaluator
         self._deployed = deployed
         self._executed = 0
 
-    def execute(self, allowance: Allowance) -> bool:
+    def execute(self, allowance: Attempts) -> bool:
         """Run what was started, or is retried, and has not run yet, oldest first; return whether there was anything.
 
         Raises:
@@ -256,22 +226,22 @@ class StartedRuns:
         for done, (run, deployment) in enumerate(waiting):
             if allowance.left < 0:
                 left = f"for {len(waiting) - done} more started runs to be run, after {self._executed} that were"
-                raise self.circle(allowance) or allowance.exceeded(left)
+                raise self.circle(allowance) or exceeded(allowance, left)
             self._execute(run, self._deployed[deployment], allowance)
         return bool(waiting)
 
-    def circle(self, allowance: Allowance) -> TimedOut | None:
+    def circle(self, allowance: Attempts) -> TimedOut | None:
         """Return an error that names the flows that keep starting each other, if such flows started the newest run."""
         runs = self._by_id()
         names = circle_to(next(iter(runs)), runs) if runs else []
         if not names:
             return None
         return TimedOut(
-            f"Flows keep starting each other: {' → '.join(names)}. This went on for {allowance.seconds:g} s",
+            f"Flows keep starting each other: {' → '.join(names)}. This went on for {allowance.policy.seconds:g} s",
             fix="Let one of them be scheduled on something else, or look at single steps: settle(execute=False)",
         )
 
-    def _execute(self, run: UUID, flow: AnyFlow, allowance: Allowance) -> None:
+    def _execute(self, run: UUID, flow: AnyFlow, allowance: Attempts) -> None:
         self._executed += 1
         with get_client(sync_client=True) as client:
             flow_run = client.read_flow_run(run)
@@ -288,10 +258,10 @@ class StartedRuns:
         async def tell(evaluator: Evaluator) -> None:
             await evaluator.run_watch.end(run, end_of_run)
 
-        self._calls.make(tell, f"for the end of the run {flow_run.name} of {flow.name} to be known")
+        self._evaluator.make(tell, f"for the end of the run {flow_run.name} of {flow.name} to be known")
         if limited is not flow and state.name == "TimedOut":
             stopped = f"for the run {flow_run.name} of {flow.name} to end; it was stopped"
-            raise self.circle(allowance) or allowance.exceeded(stopped)
+            raise self.circle(allowance) or exceeded(allowance, stopped)
 
     def _by_id(self) -> dict[UUID, StartedRun]:
         """Return the runs that decisions started, by id, newest first."""

@@ -27,7 +27,8 @@ from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations.installation import Installation
 from assetflow.operations.runs_by_hand import retry
-from assetflow.testing.background import Allowance, AnyFlow, BackgroundEvaluator, Calls, StartedRuns, finished
+from assetflow.prefect_io.connection import AskAgain
+from assetflow.testing.background import AnyFlow, BackgroundEvaluator, StartedRuns, finished
 from assetflow.testing.outside import Outside
 
 SECONDS_TO_SETTLE = 30.0
@@ -107,7 +108,7 @@ def harness(*, use_running_server: bool = False, timeout: float = SECONDS_TO_SET
         stack.enter_context(patch.dict(os.environ, own))
         evaluator = stack.enter_context(BackgroundEvaluator(home / "ledger.db", timeout=timeout))
         reader = stack.enter_context(Reader.open(home / "ledger.db"))
-        made = Harness(evaluator, reader, timeout)
+        made = Harness(evaluator, reader)
         stack.callback(made.remove_deployments)
         yield made
 
@@ -130,11 +131,11 @@ class Harness:
     Where a test takes `h`, that is the fixture of the package's pytest plugin.
     """
 
-    def __init__(self, evaluator: BackgroundEvaluator, reader: Reader, timeout: float = SECONDS_TO_SETTLE) -> None:
+    def __init__(self, evaluator: BackgroundEvaluator, reader: Reader) -> None:
         self._reader = reader
         self._deployed: dict[UUID, AnyFlow] = {}
-        self._calls = Calls(evaluator, timeout)
-        self._started = StartedRuns(reader, self._calls, self._deployed)
+        self._evaluator = evaluator
+        self._started = StartedRuns(reader, evaluator, self._deployed)
         self._outside = Outside(reader.place)
 
     def deploy(self, flow: AnyFlow, name: str = "test", **options: Any) -> str:
@@ -153,7 +154,7 @@ class Harness:
         made = cast(Any, flow.to_deployment(name=name, **options))
         number = UUID(str(made.apply()))
         self._deployed[number] = flow
-        self._calls.make(_learn_deployments, f"for the deployment {flow.name}/{name} to be known")
+        self._evaluator.make(_learn_deployments, f"for the deployment {flow.name}/{name} to be known")
         return f"{flow.name}/{name}"
 
     def run(self, flow: AnyFlow, /, **parameters: Any) -> Any:
@@ -206,7 +207,7 @@ class Harness:
             evaluator.inbox.take(Recording(event.id, (event,)))
             await evaluator.inbox.settled()
 
-        self._calls.make(record, f"for the update of {asset.uri} to be recorded")
+        self._evaluator.make(record, f"for the update of {asset.uri} to be recorded")
         return event
 
     def observe(self, source: Asset | str, version: str | Mapping[str, str]) -> list[AssetEvent]:
@@ -296,10 +297,10 @@ class Harness:
             TimedOut: it took longer. The error says what the harness waited for, and which flows keep starting each
                 other: those never settle.
         """
-        allowance = Allowance(self._calls.timeout if timeout is None else timeout)
+        allowance = AskAgain(self._evaluator.timeout if timeout is None else timeout).start()
         while True:
             try:
-                self._calls.make(Evaluator.settled, "for updates to be recorded and runs to be created", allowance)
+                self._evaluator.make(Evaluator.settled, "for updates to be recorded and runs to be created", allowance)
             except TimedOut as late:
                 raise self._started.circle(allowance) or late from late.__cause__
             if not (execute and self._started.execute(allowance)):
@@ -337,7 +338,7 @@ class Harness:
         if span < timedelta():
             raise InvalidCall(f"advance({span!r}) goes back in time", fix="Give a timedelta above zero")
         self.settle(execute=False)
-        self._calls.evaluator.ahead += span
+        self._evaluator.ahead += span
         return self.settle(execute=False)
 
     def runs(self, consumer: AnyFlow | str) -> list[ConsumerRun]:
@@ -405,9 +406,9 @@ class Harness:
         if asset is None:
             if partition_key is not None:
                 raise InvalidCall("a partition key needs an asset", fix="Write h.status(asset, partition_key)")
-            return self._reader.freshness.statuses(None, self._calls.now())
+            return self._reader.freshness.statuses(None, self._evaluator.now())
         uri = (asset if isinstance(asset, Asset) else Asset(asset)).uri
-        return self._reader.freshness.status(uri, partition_key, self._calls.now())
+        return self._reader.freshness.status(uri, partition_key, self._evaluator.now())
 
     @overload
     def plan(self, consumer: AnyFlow | str) -> PlannedConsumer: ...
@@ -427,9 +428,9 @@ class Harness:
             UnknownConsumer: it is not deployed, or its schedule is not Eager, OnMissing or Lazy.
         """
         if consumer is None:
-            return self._reader.freshness.plan(self._calls.now())
+            return self._reader.freshness.plan(self._evaluator.now())
         record = self._consumer(consumer)
-        found = self._reader.freshness.plan(self._calls.now(), record.consumer.id)
+        found = self._reader.freshness.plan(self._evaluator.now(), record.consumer.id)
         if not found:
             raise UnknownConsumer(
                 f"{record.consumer.name} has no plan: updates start it",
@@ -474,13 +475,13 @@ class Harness:
         """
         record = self._consumer(consumer)
         with Ledger.open(self._reader.place) as ledger:
-            here = Installation(ledger, now=self._calls.now)
+            here = Installation(ledger, now=self._evaluator.now)
 
             async def try_again(evaluator: Evaluator) -> None:
                 await retry(here, record, partition_key)
                 await evaluator.run_watch.look()
 
-            self._calls.make(try_again, f"for {record.consumer.name} to be tried again")
+            self._evaluator.make(try_again, f"for {record.consumer.name} to be tried again")
         return self
 
     def freshness(self, asset: Asset | str) -> State:
@@ -520,7 +521,7 @@ class Harness:
                 except ObjectNotFound:
                     continue
         self._deployed.clear()
-        self._calls.make(_learn_deployments, "for the deployments to be removed")
+        self._evaluator.make(_learn_deployments, "for the deployments to be removed")
 
     def _consumer(self, consumer: AnyFlow | str) -> ConsumerRecord:
         name = consumer if isinstance(consumer, str) else consumer.name

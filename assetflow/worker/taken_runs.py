@@ -55,10 +55,6 @@ class AbandonedRun:
         """The id of the flow run."""
         return UUID(self.note.name)
 
-    def is_signed(self, message: str | None) -> bool:
-        """Return True if a state with this message was proposed by the worker that died."""
-        return self.note.parent.name in (message or "")
-
     def forget(self) -> None:
         """Remove the note: the run is seen to."""
         self.note.unlink(missing_ok=True)
@@ -208,7 +204,8 @@ async def _was_taken(run: AbandonedRun, state: State[Any], client: PrefectClient
     """Return True if the dead worker has signed the last of the run's PENDING states."""
     states = [state] if state.is_pending() else await client.read_flow_run_states(run.id)
     taken = [each for each in states if each.is_pending()]
-    return bool(taken) and run.is_signed(max(taken, key=lambda each: each.timestamp).message)
+    # A worker signs with the name of its folder.
+    return bool(taken) and run.note.parent.name in (max(taken, key=lambda each: each.timestamp).message or "")
 
 
 def note_what_is_taken(client: PrefectClient, taken: TakenRuns) -> None:

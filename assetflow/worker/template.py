@@ -15,7 +15,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -72,14 +72,6 @@ class _Spare:
     def open(self) -> None:
         with contextlib.suppress(OSError):
             self._number = self._number if self._number >= 0 else os.open(os.devnull, os.O_RDONLY)
-
-    @contextlib.contextmanager
-    def given_up(self) -> Generator[None]:
-        self.close()
-        try:
-            yield
-        finally:
-            self.open()
 
     def close(self) -> None:
         if self._number >= 0:
@@ -182,13 +174,14 @@ class Template:
     def _turn_away(self, error: OSError) -> None:
         """Let a client that cannot be accepted become an ordinary process."""
         self._say(error)
+        self._spare.close()
         try:
-            with self._spare.given_up():
-                client, _ = self._listener.accept()
-                client.close()
+            client, _ = self._listener.accept()
+            client.close()
         except OSError:
             # It still waits, and the selector would tell of it again at once.
             time.sleep(_PAUSE)
+        self._spare.open()
 
     def _say(self, error: OSError) -> None:
         """Say once that runs are not forked, until one is forked again."""

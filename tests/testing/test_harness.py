@@ -178,7 +178,7 @@ def test_prefect_that_never_answers_is_the_error(h: Harness, monkeypatch: pytest
 
     with monkeypatch.context() as patched:
         patched.setattr(Registry, "sync", away)
-        patched.setattr(h._calls, "timeout", 2)
+        patched.setattr(h._evaluator, "timeout", 2)
         with pytest.raises(TimedOut, match=r"for the deployment \S+ to be known; in trouble: .*away"):
             h.deploy(report)
 

@@ -85,7 +85,7 @@ class PrefectSource:
     """An `EventSource` on a Prefect server. It reads each page once and keeps it."""
 
     def __init__(self) -> None:
-        self._cached: dict[Token, _Replayable] = {}
+        self._cached: dict[Token, Iterator[AssetEvent]] = {}
 
     def count(self, query: PastEventQuery) -> int:
         return sum(1 for _ in self._matching(query))
@@ -98,27 +98,10 @@ class PrefectSource:
 
     def _matching(self, query: PastEventQuery) -> Iterator[AssetEvent]:
         if query.token not in self._cached:
-            self._cached[query.token] = _Replayable(_newest_first(query.token))
-        return (event for event in self._cached[query.token] if query.wants(event))
-
-
-class _Replayable:
-    """An iterator that can be read again from its beginning."""
-
-    def __init__(self, items: Iterator[AssetEvent]) -> None:
-        self._items = items
-        self._read: list[AssetEvent] = []
-
-    def __iter__(self) -> Iterator[AssetEvent]:
-        position = 0
-        while True:
-            if position == len(self._read):
-                following = next(self._items, None)
-                if following is None:
-                    return
-                self._read.append(following)
-            yield self._read[position]
-            position += 1
+            self._cached[query.token] = _newest_first(query.token)
+        # One of the two is kept as it is, to begin with the newest event again.
+        self._cached[query.token], events = itertools.tee(self._cached[query.token])
+        return filter(query.wants, events)
 
 
 def _newest_first(token: Token) -> Iterator[AssetEvent]:

@@ -209,7 +209,7 @@ def _(action: RemoveStep, world: World) -> Touched:
     consumer = world.consumer(action.remove)
     registry.remove(world.state, consumer)
     freshness.leave(world.state.freshness, consumer.id, world.now)
-    world.timers.drop(consumer)
+    world.timers.pop(consumer.id, None)
     world.lasting.specs.pop(consumer.id, None)
     del world.numbers[action.remove]
     world.refused.pop(action.remove, None)

@@ -10,7 +10,6 @@ from typing import Any, cast
 from assetflow.core.freshness import backfilling
 from assetflow.core.freshness.deciding import next_look
 from assetflow.core.freshness.demands import judge_states
-from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.recording import retry
 from assetflow.core.freshness.records import Backfill, Run, Target
 from assetflow.core.partitions import check_key
@@ -47,6 +46,7 @@ from assetflow.core.simulate.steps import (
     scenario_of_flows,
 )
 from assetflow.core.simulate.world import (
+    TimeRun,
     World,
     begin_later,
     end,
@@ -54,6 +54,7 @@ from assetflow.core.simulate.world import (
     follow_decisions,
     follow_times,
     lasts,
+    node_of,
     run_again,
     trigger,
 )
@@ -72,7 +73,10 @@ def pass_after(world: World, touched: Touched) -> None:
 
 def run_times(world: World) -> bool:
     """Run the times of timetables that have come; return True if there are any."""
-    runs = world.run_times()
+    assert world.step is not None
+    now, step = world.now, world.step
+    runs = [TimeRun(step, each.id, tick) for each in world.consumers for tick in world.timers.due(each, now)]
+    world.time_runs += runs
     follow_times(world, runs)
     return bool(runs)
 
@@ -350,14 +354,14 @@ def _(action: RunStep, world: World) -> Touched:
     consumer = world.consumer(action.run)
     if not lasts(world, consumer.id):
         return {}
-    key = action.partition_key if _node(world, action.run).is_partitioned else None
+    key = action.partition_key if node_of(world, consumer.id).is_partitioned else None
     run = trigger(world, Target(consumer.id, key))
     return end(world, run, action)
 
 
 @carry_out.register
 def _(action: RetryStep, world: World) -> Touched:
-    retry(world.state.freshness, _node(world, action.retry), action.partition_key, world.now)
+    retry(world.state.freshness, node_of(world, world.consumer(action.retry).id), action.partition_key, world.now)
     return {}
 
 
@@ -393,12 +397,6 @@ def _(action: FreshnessStep, world: World) -> Touched:
 def _(action: PlanStep, world: World) -> Touched:  # noqa: ARG001
     world.answers.append({"step": world.step, "plan": plan_answer(world)})
     return {}
-
-
-def _node(world: World, name: str) -> FlowNode:
-    node = world.state.freshness.graph.find(world.consumer(name).id)
-    assert node is not None, "a consumer with outputs is in the data graph"
-    return node
 
 
 def _runs(world: World, name: str, key: str | None) -> list[Run]:

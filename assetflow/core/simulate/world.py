@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import cast
 from uuid import UUID, uuid5
 
+from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.reads import inputs_now
 from assetflow.core.freshness.recording import Made, begin_run, confirm, end_run, retry_run
 from assetflow.core.freshness.records import Item, Run, RunKind, Target
@@ -44,33 +45,26 @@ class Failure:
     error: AssetflowError
 
 
-class SimulatedTimers:
+class SimulatedTimers(dict[int, Timer]):
     """The timers of all consumers with a timetable. Contract 6.1."""
-
-    def __init__(self) -> None:
-        self._timers: dict[int, Timer] = {}
 
     def follow(self, consumer: Consumer, now: datetime) -> None:
         """Update the timer of a consumer that was deployed, changed, paused or resumed."""
-        timer = follow(self._timers.pop(consumer.id, None), consumer, now)
+        timer = follow(self.pop(consumer.id, None), consumer, now)
         if timer is not None:
-            self._timers[consumer.id] = timer
-
-    def drop(self, consumer: Consumer) -> None:
-        """Forget the timer of a consumer that was removed."""
-        self._timers.pop(consumer.id, None)
+            self[consumer.id] = timer
 
     def due(self, consumer: Consumer, now: datetime) -> list[Tick]:
         """Return the times since the last call, up to `now`; none while the consumer is paused."""
-        timer = self._timers.get(consumer.id)
+        timer = self.get(consumer.id)
         if timer is None or timer.is_idle:
             return []
-        self._timers[consumer.id] = timer.moved(now)
+        self[consumer.id] = timer.moved(now)
         return list(timer.due(now))
 
     def next_time(self) -> datetime | None:
         """Return the next time of any consumer that is not paused."""
-        ticks = (timer.timetable.next_after(timer.after) for timer in self._timers.values() if not timer.is_idle)
+        ticks = (timer.timetable.next_after(timer.after) for timer in self.values() if not timer.is_idle)
         return min((tick.time for tick in ticks if tick is not None), default=None)
 
 
@@ -154,17 +148,6 @@ class World:
         """Return an id that is the same each time that the scenario is simulated."""
         return uuid5(_NAMESPACE, "|".join(map(str, parts)))
 
-    def run_times(self) -> list[TimeRun]:
-        """Run the times of timetables that have come since the last call."""
-        assert self.step is not None
-        found = [
-            TimeRun(self.step, consumer.id, tick)
-            for consumer in self.consumers
-            for tick in self.timers.due(consumer, self.now)
-        ]
-        self.time_runs += found
-        return found
-
     def note_events(self, events: list[AssetEvent]) -> None:
         self.step_of_event += [self.step] * len(events)
 
@@ -213,9 +196,14 @@ def trigger(world: World, target: Target) -> Run:
 
 def begin(world: World, target: Target, number: UUID, kind: RunKind) -> Run:
     """Remember a run that begins now."""
-    node = world.state.freshness.graph.find(target.consumer)
+    return begin_run(world.state.freshness, node_of(world, target.consumer), target.key, number, kind, world.now)
+
+
+def node_of(world: World, number: int) -> FlowNode:
+    """Return what the data graph has of a consumer with outputs."""
+    node = world.state.freshness.graph.find(number)
     assert node is not None, "a consumer with outputs is in the data graph"
-    return begin_run(world.state.freshness, node, target.key, number, kind, world.now)
+    return node
 
 
 def _follow(world: World, run: Run) -> None:
