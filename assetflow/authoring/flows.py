@@ -220,7 +220,10 @@ class AssetFlow(Flow[P, R]):
 
     def serialize_parameters(self, parameters: dict[str, Any]) -> dict[str, Any]:
         """Return the parameters as Prefect stores them, without the events."""
-        given = {name: _stored(value) for name, value in parameters.items()}
+        given = {
+            name: f"{len(value.all())} events" if isinstance(value, TriggeringAssetEvents) else value
+            for name, value in parameters.items()
+        }
         return super().serialize_parameters(given)
 
     def described(self, parameter: Parameter) -> Parameter:
@@ -400,7 +403,3 @@ def _as_asset_flow(
     found._function = function  # pyright: ignore[reportPrivateUsage]
     found._flow_options = flow_options  # pyright: ignore[reportPrivateUsage]
     return found
-
-
-def _stored(value: object) -> object:
-    return f"{len(value.all())} events" if isinstance(value, TriggeringAssetEvents) else value

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 import certifi
-from prefect.client.schemas.objects import State
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext
 from prefect.settings import PREFECT_API_SSL_CERT_FILE, Settings, get_current_settings
 
@@ -23,7 +23,6 @@ from assetflow.errors import UnsupportedPrefect
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
-    from prefect.client.schemas.objects import FlowRun
     from prefect.runner._flow_run_executor import FlowRunExecutor
     from prefect.runner._starter_engine import EngineCommandStarter
     from prefect.server.schemas.schedules import SCHEDULE_TYPES

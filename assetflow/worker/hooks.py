@@ -25,8 +25,6 @@ from prefect.settings import get_current_settings
 
 from assetflow.prefect_io.internals import call_hooks
 
-MODULE = "assetflow.worker.hooks"
-
 
 @dataclass(frozen=True)
 class HookProcess:

@@ -33,9 +33,7 @@ from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.internals import remember_environment, share_certificates, start_by_command
 from assetflow.prefect_io.websocket import subscribe
-from assetflow.worker import POOL_TYPE, client
-from assetflow.worker.hooks import MODULE as HOOKS
-from assetflow.worker.hooks import HookProcess
+from assetflow.worker import POOL_TYPE, client, hooks
 from assetflow.worker.taken_runs import TakenRuns, note_what_is_taken, see_to_abandoned_runs, shorten_submissions
 
 logger = get_logger("worker.assetflow")
@@ -94,10 +92,10 @@ class WarmJobConfiguration(ProcessJobConfiguration):
             self.command = shlex.join([*command, str(note)])
             self._is_warm = self._holds_note = True
 
-    def hooks(self) -> HookProcess:
+    def hooks(self) -> hooks.HookProcess:
         """Return what calls the hooks of the run."""
-        command = self.keeper.command(HOOKS, self.preload) if self.keeper is not None else None
-        return HookProcess(command or [sys.executable, "-m", HOOKS], self.env, self.working_dir)
+        command = self.keeper.command(hooks.__name__, self.preload) if self.keeper is not None else None
+        return hooks.HookProcess(command or [sys.executable, "-m", hooks.__name__], self.env, self.working_dir)
 
     def _installs(self) -> bool:
         """Return True if Prefect is to install the packages of the run, and to start it with these."""

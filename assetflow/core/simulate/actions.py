@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import singledispatch
@@ -84,12 +84,13 @@ def deploy_refused(world: World) -> Touched:
 
 
 def _deploy(world: World, name: str, spec: ConsumerSpec) -> Touched:
-    touched = _change(world, world.consumer(name), spec) if name in world.numbers else _deploy_new(world, name, spec)
-    number = world.numbers[name]
-    touched |= registry.declare_names(world.state, spec.declares(), world.consumer(name).deployment_id)
-    world.lasting.specs.pop(number, None)
+    before = world.find(name)
+    touched = _deploy_new(world, name, spec) if before is None else _change(world, before, spec)
+    consumer = world.consumer(name)
+    touched |= registry.declare_names(world.state, spec.declares(), consumer.deployment_id)
+    world.lasting.specs.pop(consumer.id, None)
     if spec.runs is not None:
-        world.lasting.specs[number] = spec.runs
+        world.lasting.specs[consumer.id] = spec.runs
     return touched
 
 
@@ -211,7 +212,6 @@ def _(action: RemoveStep, world: World) -> Touched:
     freshness.leave(world.state.freshness, consumer.id, world.now)
     world.timers.pop(consumer.id, None)
     world.lasting.specs.pop(consumer.id, None)
-    del world.numbers[action.remove]
     world.refused.pop(action.remove, None)
     return deploy_refused(world)
 
@@ -287,7 +287,7 @@ def _say(outcome: TaskOutcome, entry: Said, asset: Asset) -> None:
     outcome.add(entry.alias, asset, extra)
 
 
-def _select(world: World, chosen: QueueFilter) -> tuple[list[Consumer], NamedEvents, Touched]:
+def _select(world: World, chosen: QueueFilter) -> tuple[Sequence[Consumer], NamedEvents, Touched]:
     """Return the consumers and events that a step about queued events names, and the consumers to check afterwards."""
     consumers = world.consumers if chosen.consumer is None else [world.consumer(chosen.consumer)]
     asset = None if chosen.asset is None else chosen.asset()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import cast
@@ -103,7 +103,6 @@ class World:
     step: int | None = None
     state: State = field(default_factory=State)
     timers: SimulatedTimers = field(default_factory=SimulatedTimers)
-    numbers: dict[str, int] = field(default_factory=dict[str, int])
     names: dict[int, str] = field(default_factory=dict[int, str])
     step_of_event: list[int | None] = field(default_factory=list["int | None"])
     step_of_decision: dict[UUID, int] = field(default_factory=dict[UUID, int])
@@ -123,25 +122,24 @@ class World:
         Raises:
             UnknownConsumer: no consumer with this name is deployed.
         """
-        if name not in self.numbers:
+        found = self.find(name)
+        if found is None:
             raise UnknownConsumer(f"there is no consumer {name!r}", rule="format", fix="Deploy it first")
-        return self._find(self.numbers[name])
+        return found
+
+    def find(self, name: str) -> Consumer | None:
+        """Return the consumer with this name, or `None` if none is deployed."""
+        return next((each for each in self.consumers if each.name == name), None)
 
     @property
-    def consumers(self) -> list[Consumer]:
+    def consumers(self) -> Sequence[Consumer]:
         """The deployed consumers, in the order in which they were deployed."""
-        return [self._find(number) for number in sorted(self.numbers.values())]
-
-    def _find(self, number: int) -> Consumer:
-        found = self.state.consumers.find(number)
-        assert found is not None, "a consumer that has a name is deployed"
-        return found
+        return self.state.consumers.live()
 
     def new_consumer_id(self, name: str) -> int:
         """Return the id for a new consumer. One that is deployed again after its removal gets another. Contract 3.6."""
         number = len(self.names) + 1
         self.names[number] = name
-        self.numbers[name] = number
         return number
 
     def new_id(self, *parts: object) -> UUID:
