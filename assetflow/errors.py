@@ -87,11 +87,14 @@ def _rebuild(kind: type[AssetflowError], message: str, where: str, fix: str, rul
     return kind(message, where=where, fix=fix, rule=rule)
 
 
-def not_a(value: object, kind: str, fix: str) -> tuple[str, str]:
-    """Return the message and the fix for a value of the wrong type. If it is a class, the fix adds parentheses."""
+def not_a(
+    error: type[AssetflowError], value: object, kind: str, fix: str, *, where: str = "", rule: str | None = None
+) -> AssetflowError:
+    """Return the error for a value of the wrong type. If it is a class, the fix adds parentheses."""
+    message = f"{value!r} is not {kind}"
     if isinstance(value, type):
-        return f"{value.__name__} is a class, not {kind}", f"Write {value.__name__}(...)"
-    return f"{value!r} is not {kind}", fix
+        message, fix = f"{value.__name__} is a class, not {kind}", f"Write {value.__name__}(...)"
+    return error(message, where=where, fix=fix, rule=rule)
 
 
 class AssetflowWarning(UserWarning):

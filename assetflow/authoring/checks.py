@@ -431,8 +431,7 @@ def _checked(checks: Sequence[object], uri: str) -> tuple[Check, ...]:
     is_staged = place_beside(Asset(uri)) is not None
     for each in checks:
         if not isinstance(each, Check):
-            message, fix = not_a(each, "a check", "Decorate the function with @check")
-            raise InvalidCheck(message, where=uri, fix=fix)
+            raise not_a(InvalidCheck, each, "a check", "Decorate the function with @check", where=uri)
         if each.name in names:
             raise InvalidCheck(f"two checks are named {each.name}", where=uri, fix="Rename one, or make them one")
         if each.severity == "error" and not is_staged:

@@ -99,10 +99,12 @@ def to_outlet(value: object) -> Outlet:
     found = stands_for(value)
     if isinstance(found, Asset | AssetRef | AssetAlias):
         return found
-    message, fix = not_a(
-        value, "an asset, a reference or an alias", 'Write Asset("s3://bucket/orders") or AssetAlias("name")'
+    raise not_a(
+        InvalidFlow,
+        value,
+        "an asset, a reference or an alias",
+        'Write Asset("s3://bucket/orders") or AssetAlias("name")',
     )
-    raise InvalidFlow(message, fix=fix)
 
 
 def to_outlets(values: object, parameter: str) -> tuple[Outlet, ...]:

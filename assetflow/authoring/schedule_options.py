@@ -139,8 +139,7 @@ def read_schedule(value: object) -> Schedule:
     if isinstance(timetable, PrefectSchedule):
         return replace(schedule, timetable=to_timetable(timetable))
     if timetable is not None and not isinstance(timetable, Timetable):
-        message, fix = not_a(timetable, "a timetable", 'Write CronTriggerTimetable("0 6 * * *")')
-        raise InvalidTimetable(message, fix=fix)
+        raise not_a(InvalidTimetable, timetable, "a timetable", 'Write CronTriggerTimetable("0 6 * * *")')
     return schedule
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +18,7 @@ from itertools import combinations
 from types import FunctionType
 from typing import Literal, cast
 
+from assetflow.core.grouping import grouped
 from assetflow.core.partitions import (
     AllowedKeyMapper,
     FixedKeyMapper,
@@ -239,11 +240,10 @@ class Assets:
     @cached_property
     def makers(self) -> Mapping[Token, Sequence[SeenFlow]]:
         """The flows that update each asset and alias."""
-        found: dict[Token, list[SeenFlow]] = {}
-        for flow in self.flows:
-            for token in dict.fromkeys(resolved(outlet.token, self._uris) for outlet in flow.declaration.produces):
-                found.setdefault(token, []).append(flow)
-        return found
+        return grouped((token, flow) for flow in self.flows for token in self._made_by(flow))
+
+    def _made_by(self, flow: SeenFlow) -> Iterable[Token]:
+        return dict.fromkeys(resolved(outlet.token, self._uris) for outlet in flow.declaration.produces)
 
     @cached_property
     def _watched(self) -> frozenset[Token]:

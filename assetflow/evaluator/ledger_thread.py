@@ -252,8 +252,7 @@ class LedgerThread:
 
     async def cursor(self, name: str) -> datetime | None:
         """Return how far something was read, or `None`."""
-        kept = await self.call(self.reader.cursor, name)
-        return None if kept is None else datetime.fromisoformat(str(kept))
+        return await self.call(self.reader.moment, name)
 
     async def set_cursor(self, name: str, moment: datetime | None) -> None:
         """Store how far something is read."""

@@ -12,6 +12,7 @@ from assetflow.core.freshness.graph import FlowNode, reached
 from assetflow.core.freshness.reads import all_keys, mapped_keys, reads_key
 from assetflow.core.freshness.records import Backfill, BackfillItem, Run, RunState, Target
 from assetflow.core.freshness.state.state import FreshnessState
+from assetflow.core.grouping import grouped
 from assetflow.errors import InvalidCall
 
 MOST_EDGES = 1_000_000
@@ -75,9 +76,7 @@ def edges_of(steps: Iterable[BackfillItem], above: Above) -> Iterator[tuple[int,
 
 def waves_of(steps: Iterable[BackfillItem]) -> list[list[Target]]:
     """Return the targets in waves: each runs when those above it in the waves before are done."""
-    waves: dict[int, list[Target]] = {}
-    for step in steps:
-        waves.setdefault(step.wave, []).append(step.target)
+    waves = grouped((step.wave, step.target) for step in steps)
     return [waves[number] for number in sorted(waves)]
 
 

@@ -19,6 +19,7 @@ from assetflow.core.freshness.reads import all_keys, newest_that_start, read_ahe
 from assetflow.core.freshness.recording import begin_run
 from assetflow.core.freshness.records import Target, TargetRecord, Verdict
 from assetflow.core.freshness.state.state import Agenda, FreshnessState
+from assetflow.core.grouping import grouped
 from assetflow.core.values.consumers import Decision, DecisionKind
 from assetflow.core.values.keeping import Cause
 
@@ -242,9 +243,7 @@ def _candidates(freshness: FreshnessState, agenda: Agenda, pulls: Mapping[int, P
 
 
 def _judge_all(freshness: FreshnessState, judging: Judging, targets: Iterable[Target]) -> dict[Target, Verdict | None]:
-    by_consumer: dict[int, list[str | None]] = {}
-    for target in targets:
-        by_consumer.setdefault(target.consumer, []).append(target.key)
+    by_consumer = grouped(targets)
     nodes = [node for node in freshness.graph.parents_first(by_consumer) if node.keeping is not None]
     freshness.targets.load(Target(node.id, key) for node in nodes for key in by_consumer[node.id])
     freshness.runs.load(node.id for node in nodes)

@@ -116,8 +116,7 @@ def check_mapper(value: object) -> PartitionMapper:
     """
     if isinstance(value, PartitionMapper):
         return value
-    message, fix = not_a(value, "a partition mapper", "Give a mapper such as StartOfDayMapper()")
-    raise InvalidPartition(message, fix=fix, rule="5.1")
+    raise not_a(InvalidPartition, value, "a partition mapper", "Give a mapper such as StartOfDayMapper()", rule="5.1")
 
 
 def checked_key(key: object, rule: str) -> str:

@@ -100,8 +100,7 @@ def check_policy(value: object) -> None:
         InvalidPartition: the value is not a wait policy, or is a class of them without parentheses.
     """
     if not isinstance(value, WaitPolicy):
-        message, fix = not_a(value, "a wait policy", "Give WaitForAll() or MinimumCount(20)")
-        raise InvalidPartition(message, fix=fix, rule="5.2")
+        raise not_a(InvalidPartition, value, "a wait policy", "Give WaitForAll() or MinimumCount(20)", rule="5.2")
 
 
 def policy_from_json(value: object) -> WaitPolicy:

@@ -247,8 +247,7 @@ def check_window(value: object) -> None:
         InvalidPartition: the value is not a window, or is a class of them without parentheses.
     """
     if not isinstance(value, Window):
-        message, fix = not_a(value, "a window", "Give a window such as DayWindow()")
-        raise InvalidPartition(message, fix=fix, rule="5.1")
+        raise not_a(InvalidPartition, value, "a window", "Give a window such as DayWindow()", rule="5.1")
 
 
 TIME_WINDOWS: dict[str, type[TimeWindow]] = {

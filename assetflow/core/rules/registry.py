@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from assetflow.core.freshness import deploying
+from assetflow.core.grouping import grouped
 from assetflow.core.rules import opening_hours
 from assetflow.core.rules.evaluation import target_keys_of
 from assetflow.core.rules.fold import Passing, Touched, pass_over, refuse, touch_judging
@@ -49,9 +50,7 @@ def change(state: State, consumer: Consumer, options: ConsumerOptions) -> Consum
     check_names(state, changed)
     deploying.check_flow(state.freshness, changed)
     declare_names(state, options.schedule.named_assets, consumer.deployment_id)
-    by_event: dict[AssetEvent, list[str | None]] = {}
-    for key, event in state.all_queued(consumer.id):
-        by_event.setdefault(event, []).append(key)
+    by_event = grouped((event, key) for key, event in state.all_queued(consumer.id))
     state.consumers.save(changed)
     if changed.cooldown is not None and consumer.cooldown is None:
         state.clocks.recall_decisions(consumer.id)

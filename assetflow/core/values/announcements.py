@@ -38,9 +38,7 @@ class FailedChecks:
     """What all checks of this data found."""
     posted: datetime | None = field(default=None, metadata=HIDDEN)
 
-    @property
-    def is_good(self) -> bool:
-        return False
+    is_good = False
 
     @property
     def failed(self) -> Sequence[CheckResult]:

@@ -367,8 +367,14 @@ def _check_text(value: object, name: str, uri: str) -> None:
 def _checked_policy(policy: object, uri: str) -> FreshnessPolicy | None:
     if policy is None or isinstance(policy, FreshnessPolicy):
         return policy
-    message, fix = not_a(policy, "a FreshnessPolicy", "Write freshness=FreshnessPolicy(timedelta(hours=1))")
-    raise InvalidSchedule(message, where=uri, fix=fix, rule="8.11")
+    raise not_a(
+        InvalidSchedule,
+        policy,
+        "a FreshnessPolicy",
+        "Write freshness=FreshnessPolicy(timedelta(hours=1))",
+        where=uri,
+        rule="8.11",
+    )
 
 
 def _name_and_uri(first: str | None, uri: str | None, name: str | None) -> tuple[str | None, str]:

@@ -22,6 +22,7 @@ from typing import (
     runtime_checkable,
 )
 
+from assetflow.core.grouping import grouped
 from assetflow.core.time.timetables import CronTriggerTimetable, Timetable, times_in_words
 from assetflow.core.values.words import check_count, check_span, span_in_words
 from assetflow.errors import InvalidSchedule, not_a
@@ -127,11 +128,8 @@ class ConditionTree:
     @cached_property
     def leaf_places(self) -> Mapping[Token, tuple[int, ...]]:
         """The places in `postfix` of the leaves that each token matches."""
-        found: dict[Token, list[int]] = {}
-        for place, node in enumerate(self.postfix):
-            if not isinstance(node, Gate):
-                found.setdefault(node.token, []).append(place)
-        return {token: tuple(places) for token, places in found.items()}
+        places = ((node.token, place) for place, node in enumerate(self.postfix) if not isinstance(node, Gate))
+        return {token: tuple(found) for token, found in grouped(places).items()}
 
     @cached_property
     def gates(self) -> tuple[tuple[int, Gate, tuple[int, ...]], ...]:
@@ -537,8 +535,7 @@ def to_condition(value: ConditionValue) -> Condition:
         return given
     if isinstance(given, list | tuple):
         return AssetAll(*cast("Sequence[ConditionPart]", given))
-    message, fix = not_a(given, "a condition", SCHEDULE_FIX)
-    raise InvalidSchedule(message, fix=fix)
+    raise not_a(InvalidSchedule, given, "a condition", SCHEDULE_FIX)
 
 
 def stands_for(value: object) -> object:

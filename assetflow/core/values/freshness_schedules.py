@@ -170,8 +170,9 @@ def _start(value: object) -> Asset | AssetRef:
             rule="8.1",
             fix="Write Eager(a, b), or schedule=a & b for a run when both were updated",
         )
-    message, fix = not_a(value, "an asset or a reference", 'Write Eager(Asset("s3://bucket/orders"))')
-    raise InvalidSchedule(message, fix=fix, rule="8.1")
+    raise not_a(
+        InvalidSchedule, value, "an asset or a reference", 'Write Eager(Asset("s3://bucket/orders"))', rule="8.1"
+    )
 
 
 class Lazy:

@@ -211,8 +211,7 @@ def to_schedule(value: object) -> Schedule:
             return Schedule(condition=to_condition(cast("ConditionValue", value)))
         if isinstance(value, Timetable | str | timedelta):
             return Schedule(timetable=_short_timetable(value))
-    message, fix = not_a(value, "a schedule", SCHEDULE_FIX)
-    raise InvalidSchedule(message, fix=fix)
+    raise not_a(InvalidSchedule, value, "a schedule", SCHEDULE_FIX)
 
 
 def _times(name: str, value: object, timezone: str) -> Timetable:
@@ -221,8 +220,13 @@ def _times(name: str, value: object, timezone: str) -> Timetable:
         return value
     if isinstance(value, str):
         return CronTriggerTimetable(value, timezone)
-    message, fix = not_a(value, "a timetable", f'Write {name}="0 6 * * *" or {name}=CronTriggerTimetable("0 6 * * *")')
-    raise InvalidTimetable(message, fix=fix, rule="9.7")
+    raise not_a(
+        InvalidTimetable,
+        value,
+        "a timetable",
+        f'Write {name}="0 6 * * *" or {name}=CronTriggerTimetable("0 6 * * *")',
+        rule="9.7",
+    )
 
 
 def _short_timetable(value: Timetable | str | timedelta) -> Timetable:

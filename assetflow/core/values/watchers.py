@@ -271,8 +271,7 @@ class AssetWatcher:
                 rule="10.1",
             ) from error
         if not isinstance(cast(object, self.trigger), Trigger):
-            message, fix = not_a(self.trigger, "a trigger", _FIX)
-            raise InvalidWatcher(message, where=f"watcher {self.name!r}", fix=fix, rule="10.1")
+            raise not_a(InvalidWatcher, self.trigger, "a trigger", _FIX, where=f"watcher {self.name!r}", rule="10.1")
 
     def as_json(self) -> dict[str, object]:
         """Return the watcher as JSON."""
@@ -300,8 +299,7 @@ def check_watchers(watchers: object, where: str) -> tuple[AssetWatcher, ...]:
     found = cast("list[object]", watchers)
     for each in found:
         if not isinstance(each, AssetWatcher):
-            message, fix = not_a(each, "a watcher", _FIX)
-            raise InvalidWatcher(message, where=where, fix=fix, rule="10.1")
+            raise not_a(InvalidWatcher, each, "a watcher", _FIX, where=where, rule="10.1")
     named = cast("list[AssetWatcher]", found)
     if conflict := second_trigger(named):
         raise InvalidWatcher(

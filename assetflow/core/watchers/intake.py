@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import cast
 from uuid import UUID, uuid5
 
+from assetflow.core.grouping import grouped
 from assetflow.core.json_data import fit_text
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
@@ -140,9 +141,7 @@ class Notes:
     """
 
     def __init__(self, noted: Sequence[Note] = ()) -> None:
-        self._tokens: dict[str, list[UUID]] = {}
-        for each in noted:
-            self._tokens.setdefault(each.digest, []).append(each.token)
+        self._tokens = grouped((each.digest, each.token) for each in noted)
 
     def take(self, message: Message) -> UUID | None:
         """Return the token of an equal message that is noted, if this one may be that one; each note once."""

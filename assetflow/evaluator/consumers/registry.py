@@ -14,6 +14,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from uuid import UUID
 
+from assetflow.core.grouping import grouped
 from assetflow.core.wire import FlowDeclaration
 from assetflow.core.wire.deployments import NOTES, Deployed, RefusedDeployment, ShownAutomation
 from assetflow.errors import AssetflowError, InvalidSchedule, LedgerError, PrefectUnreachable, StatementRefused
@@ -76,10 +77,8 @@ def left_behind(deployed: Iterable[Deployed]) -> dict[str, str]:
     The two have the same entrypoint, schedule and parameters, and the older one was not in the deploy that made the
     other one.
     """
-    groups: dict[tuple[str, str, str], list[Deployed]] = {}
-    for each in deployed:
-        if each.is_scheduled and each.entrypoint and each.created is not None:
-            groups.setdefault((each.entrypoint, each.text, each.parameters), []).append(each)
+    made_from_code = (each for each in deployed if each.is_scheduled and each.entrypoint and each.created is not None)
+    groups = grouped(((each.entrypoint, each.text, each.parameters), each) for each in made_from_code)
     found: dict[str, str] = {}
     for group in groups.values():
         made, newest = max((each.created or each.updated, each.name) for each in group)
@@ -417,11 +416,7 @@ class Registry:
 
 
 def _by_deployment(shown: Iterable[ShownAutomation]) -> Mapping[UUID, Sequence[ShownAutomation]]:
-    found: dict[UUID, list[ShownAutomation]] = {}
-    for each in shown:
-        if each.deployment_id is not None:
-            found.setdefault(each.deployment_id, []).append(each)
-    return found
+    return grouped((each.deployment_id, each) for each in shown if each.deployment_id is not None)
 
 
 def _problem(deployed: Deployed, known: ConsumerRecord | None) -> AssetflowError | None:

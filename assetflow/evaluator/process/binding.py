@@ -18,7 +18,6 @@ from assetflow.errors import AssetflowError, InvalidCall, LedgerForeign, Prefect
 from assetflow.evaluator.health import logger
 from assetflow.evaluator.incoming.catch_up import Sweeps
 from assetflow.evaluator.ledger_thread import LedgerThread
-from assetflow.evaluator.process import binding
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.events import DECIDED_UNTIL, only_here
 from assetflow.ledger.read.pruning import Pruned
@@ -185,7 +184,7 @@ async def prune(older_than: timedelta, now: datetime, *, dry_run: bool) -> Prune
     with Reader.open() as reader:
         report = PruneReport(_limit(reader, now - older_than))
         async with prefect_api() as api:
-            await binding.check(api, reader.id)
+            await check(api, reader.id)
             for kind in KINDS:
                 report.artifacts[kind] = await _prune_artifacts(api, kind, reader, report.before, dry_run=dry_run)
         if dry_run:
@@ -198,18 +197,14 @@ async def prune(older_than: timedelta, now: datetime, *, dry_run: bool) -> Prune
 
 def _limit(reader: Reader, before: datetime) -> datetime:
     """Return the time up to which data may be removed: the next sweep does not read further back than that."""
-    read = reader.cursor("events")
-    looked_at = reader.created if read is None else datetime.fromisoformat(str(read))
-    rebuilding = reader.cursor("rebuild")
-    if rebuilding is not None:
-        looked_at = min(looked_at, datetime.fromisoformat(str(rebuilding)))
-    return min(before, looked_at - SHORTEST)
+    read = [reader.moment("events") or reader.created, reader.moment("rebuild")]
+    return min(before, *(each - SHORTEST for each in read if each is not None))
 
 
 def _prune_ledger(ledger: Ledger, before: datetime) -> Pruned:
     # Store this before the first row is removed: a replay from an earlier time would record removed updates again.
-    kept = ledger.reader.cursor(CURSOR)
-    if kept is None or datetime.fromisoformat(str(kept)) < before:
+    kept = ledger.reader.moment(CURSOR)
+    if kept is None or kept < before:
         ledger.writer.set_cursor(CURSOR, before.isoformat())
     pruned, after = Pruned(), 0
     while True:
@@ -223,19 +218,14 @@ def _prune_ledger(ledger: Ledger, before: datetime) -> Pruned:
 async def _prune_artifacts(api: PrefectApi, kind: Kind, reader: Reader, before: datetime, *, dry_run: bool) -> int:
     """Delete the artifacts of one kind that are not needed, and return their number."""
     choose = {"recordings": _recordings, "events of runs": _events_of_runs, "notes of runs": _notes}[kind]
-    old, number = OldArtifacts(api, kind, _readable_before(reader, before)), 0
+    # Those that no sweep has read stay.
+    old, number = OldArtifacts(api, kind, min(before, reader.moment("artifacts") or reader.created)), 0
     async for page in old.pages():
         for artifact in choose(page, reader, before):
             number += 1
             if not dry_run:
                 await old.delete(artifact)
     return number
-
-
-def _readable_before(reader: Reader, before: datetime) -> datetime:
-    """Return the time up to which artifacts may be deleted: the evaluator has read those that are older."""
-    read = reader.cursor("artifacts")
-    return min(before, reader.created if read is None else datetime.fromisoformat(str(read)))
 
 
 def _recordings(page: Collection[Json], reader: Reader, before: datetime) -> list[Json]:

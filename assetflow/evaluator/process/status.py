@@ -243,14 +243,9 @@ async def _lag(api: PrefectApi, reader: Reader, now: datetime) -> Lag:
 
 def _read_up_to(reader: Reader, log: str) -> datetime:
     """Return the time from which the evaluator reads a log again. It never records what is older than its floor."""
-    floor = _cursor(reader, "floor") or reader.created
-    cursor = _cursor(reader, log)
+    floor = reader.moment("floor") or reader.created
+    cursor = reader.moment(log)
     return floor if cursor is None else max(floor, cursor - Sweeps().overlap)
-
-
-def _cursor(reader: Reader, name: str) -> datetime | None:
-    cursor = reader.cursor(name)
-    return None if cursor is None else datetime.fromisoformat(str(cursor))
 
 
 async def _artifacts(api: PrefectApi, since: datetime) -> list[_Stored]:

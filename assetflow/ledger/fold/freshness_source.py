@@ -267,12 +267,13 @@ class FreshnessTables(BackfillTables):
     def flow_record(self, consumer: int) -> FlowRecord | None:
         return self.connection.scalar(_FLOW, {"consumer": consumer})
 
-    def newest(self, items: Collection[Item]) -> Iterable[ItemUpdate]:
+    def newest(self, items: Collection[Item]) -> Iterable[tuple[Item, ItemUpdate]]:
         if len(items) > FEW and len({item.uri for item in items}) == 1:
             keys = [item.key for item in items]
-            return map(ITEM_UPDATES.read, self._rows(_MANY_NEWEST, uri=next(iter(items)).uri, keys=keys))
-        each = (self._update(_NEWEST, item) for item in items)
-        return [update for update in each if update is not None]
+            found = map(ITEM_UPDATES.read, self._rows(_MANY_NEWEST, uri=next(iter(items)).uri, keys=keys))
+            return ((update.item, update) for update in found)
+        each = ((item, self._update(_NEWEST, item)) for item in items)
+        return [(item, update) for item, update in each if update is not None]
 
     def newest_of(self, uri: str, until: datetime | None = None) -> ItemUpdate | None:
         rows = self._rows(_NEWEST_OF, uri=uri) if until is None else self._rows(_NEWEST_OF_UNTIL, uri=uri, until=until)

@@ -234,8 +234,8 @@ class LedgerSource(FreshnessTables, Source):
         rows = self._rows(_WANTING, **_by_kind(tokens))
         return ((Token(kind, value), consumer) for kind, value, consumer in rows)
 
-    def consumers(self, numbers: Collection[int]) -> Iterable[Consumer]:
-        return map(consumer_from_row, self._rows(_CONSUMERS, numbers=numbers))
+    def consumers(self, numbers: Collection[int]) -> Iterable[tuple[int, Consumer]]:
+        return ((row[0], consumer_from_row(row)) for row in self._rows(_CONSUMERS, numbers=numbers))
 
     def live(self) -> Iterable[int]:
         return self._scalars(_LIVE)
@@ -265,7 +265,8 @@ class LedgerSource(FreshnessTables, Source):
 
     def queue_clocks(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, QueueClock]]:
         rows = self._rows(_CLOCKS, **_columns(queues))
-        return (((consumer, key), QUEUE_CLOCKS.read(row)) for consumer, key, *row in rows)
+        found = (((consumer, key), row) for consumer, key, *row in rows)
+        return ((queue, QUEUE_CLOCKS.read(row)) for queue, row in found if queue in queues)
 
     def last_decisions(self, consumer: int) -> Iterable[tuple[QueueKey, datetime, datetime]]:
         for target_key, made, starts in self.connection.execute(LAST_DECISIONS, {"of_consumer": consumer}):

@@ -337,6 +337,11 @@ class Reader(Topic):
         """Return what `Writer.set_cursor` stored under this name, or `None`."""
         return self._scalar(select(CURSOR.c.value).where(CURSOR.c.name == name))
 
+    def moment(self, name: str) -> datetime | None:
+        """Return the time that is stored under this name as a text, or `None`."""
+        kept = self.cursor(name)
+        return None if kept is None else datetime.fromisoformat(str(kept))
+
     def refused_deployments(self) -> list[RefusedDeployment]:
         """Return the deployments that the evaluator refused when it last looked, by name (contract 8.1)."""
         kept = cast("list[dict[str, Any]]", self.cursor(REFUSED_DEPLOYMENTS) or [])

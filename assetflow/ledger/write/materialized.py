@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection, bindparam, func, select
 
+from assetflow.core.grouping import grouped
 from assetflow.core.values.announcements import Materialized
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.wire.fields import time_or_none
@@ -117,7 +118,4 @@ def _reads(connection: Connection, events: Sequence[AssetEvent]) -> Mapping[UUID
     """Return the URIs that the deployments of some events declare to read."""
     runs = [event.source_flow_run for event in events]
     deployments = {run.deployment_id for run in runs if run is not None and run.deployment_id is not None}
-    found: dict[UUID, list[str]] = {}
-    for deployment, uri in connection.execute(_READ, {"deployments": list(deployments)}) if deployments else ():
-        found.setdefault(deployment, []).append(uri)
-    return found
+    return grouped(connection.execute(_READ, {"deployments": list(deployments)}).tuples()) if deployments else {}

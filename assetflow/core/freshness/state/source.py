@@ -61,7 +61,7 @@ class FreshnessSource:
         """Return the record of a flow."""
         return None
 
-    def newest(self, items: Collection[Item]) -> Iterable[ItemUpdate]:
+    def newest(self, items: Collection[Item]) -> Iterable[tuple[Item, ItemUpdate]]:
         """Return the newest update of each of these items."""
         return ()
 

@@ -29,7 +29,7 @@ class Updates:
         self._source = source
         self._changes = changes
         self._own: dict[Item, list[ItemUpdate]] = {}
-        self._newest = Mirror[Item, ItemUpdate | None](self._read_newest, None)
+        self._newest = Mirror[Item, ItemUpdate | None](source.newest, None)
         self._first: dict[Item, ItemUpdate] = {}
         self._of: dict[str, list[ItemUpdate]] = {}
         self._seen: dict[UUID, datetime | None] = {}
@@ -173,9 +173,6 @@ class Updates:
         if update.event not in self._seen:
             self._seen[update.event] = self._source.seen(update)
         return self._seen[update.event]
-
-    def _read_newest(self, items: Collection[Item]) -> Iterable[tuple[Item, ItemUpdate]]:
-        return ((update.item, update) for update in self._source.newest(items))
 
 
 def _place_after(updates: Sequence[ItemUpdate], sequence: int) -> int:

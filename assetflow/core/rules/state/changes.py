@@ -76,7 +76,7 @@ class Clocks:
         # The instant of which part (1) is done for all consumers; `None` where nobody goes through instants for all.
         self.begun: datetime | None = None
         self._consumers = Mirror[int, ConsumerClock | None](source.consumer_clocks, None)
-        self._queues = Mirror[QueueKey, QueueClock](self._read_queues, QueueClock())
+        self._queues = Mirror[QueueKey, QueueClock](source.queue_clocks, QueueClock())
 
     def begin(self, now: datetime | None) -> None:
         """Begin a unit of work that is made at this time; `None` if its instants are not late."""
@@ -128,9 +128,6 @@ class Clocks:
         for decision in self._changes.decisions:
             if decision.consumer == consumer and decision.kind == "asset":
                 self.note_decision(decision)
-
-    def _read_queues(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, QueueClock]]:
-        return ((key, clock) for key, clock in self._source.queue_clocks(queues) if key in queues)
 
     def _set_decided(self, queue: QueueKey, made: datetime, starts: datetime) -> None:
         clock = self.queue(*queue)
@@ -311,7 +308,7 @@ class Source(FreshnessSource):
         """Return pairs of a token and the id of a consumer whose schedule has it."""
         return ()
 
-    def consumers(self, numbers: Collection[int]) -> Iterable[Consumer]:
+    def consumers(self, numbers: Collection[int]) -> Iterable[tuple[int, Consumer]]:
         """Return the consumers with these ids, without those that were removed."""
         return ()
 

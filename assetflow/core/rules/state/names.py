@@ -363,7 +363,7 @@ class Consumers:
     def __init__(self, source: Source, changes: Changes, limit: int) -> None:
         self._source = source
         self._changes = changes
-        self._consumers = Kept[int, Consumer](limit, _weight_of_consumer, self._read_consumers)
+        self._consumers = Kept[int, Consumer](limit, _weight_of_consumer, source.consumers)
         self._index = Kept[Token, set[int]](limit, _weight_of_numbers, self._read_index)
         self._wanting = Kept[frozenset[Token], Sequence[Consumer]](limit, _weight_of_list, self._read_wanting)
 
@@ -418,9 +418,6 @@ class Consumers:
         self._consumers.renew()
         self._index.renew()
         self._wanting.renew()
-
-    def _read_consumers(self, numbers: Collection[int]) -> Iterable[tuple[int, Consumer]]:
-        return ((consumer.id, consumer) for consumer in self._source.consumers(numbers))
 
     def _read_index(self, tokens: Collection[Token]) -> Iterable[tuple[Token, set[int]]]:
         found: dict[Token, set[int]] = {token: set() for token in tokens}

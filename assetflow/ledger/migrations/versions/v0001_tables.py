@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import sqlalchemy as sa
@@ -32,13 +33,20 @@ def upgrade() -> None:
     _create_processes()
 
 
-def _where(condition: str) -> dict[str, Any]:
-    """The condition of a partial index, for both databases."""
-    return {"sqlite_where": sa.text(condition), "postgresql_where": sa.text(condition)}
+def _create(name: str, *columns: sa.Column[Any], indexes: Iterable[dict[str, Any]] = (), **options: Any) -> None:
+    op.create_table(name, *columns, **options)
+    # Those in a table are created in any order, and between equally good ones SQLite takes one by the order.
+    for index in indexes:
+        op.create_index(table_name=name, **index)
+
+
+def _index(name: str, *columns: str, where: str = "", unique: bool = False) -> dict[str, Any]:
+    partial = {"sqlite_where": sa.text(where), "postgresql_where": sa.text(where)} if where else {}
+    return {"index_name": name, "columns": list(columns), "unique": unique, **partial}
 
 
 def _create_assets() -> None:
-    op.create_table(
+    _create(
         "ledger",
         sa.Column("number", sa.Integer(), primary_key=True),
         sa.Column("id", sa.Uuid(), nullable=False),
@@ -50,42 +58,41 @@ def _create_assets() -> None:
         sa.Column("revision", NUMBER, nullable=False),
         sa.Column("rewritten", NUMBER, nullable=False),
     )
-    op.create_table(
+    _create(
         "asset",
         sa.Column("id", NUMBER, primary_key=True),
         sa.Column("uri", sa.String(), nullable=False, unique=True),
         sa.Column("group", sa.String(), nullable=False),
         sa.Column("extra", sa.Text(), nullable=False),
         sa.Column("first_seen", MOMENT, nullable=False),
+        indexes=[_index("asset_group", "group")],
     )
-    # Indexes in a table are created in any order, and between equally good ones SQLite takes one by the order.
-    op.create_index("asset_group", "asset", ["group"])
-    op.create_table(
+    _create(
         "asset_name",
         sa.Column("name", sa.String(), primary_key=True),
         sa.Column("uri", sa.String(), sa.ForeignKey("asset.uri"), nullable=False),
+        indexes=[_index("asset_name_uri", "uri")],
     )
-    op.create_index("asset_name_uri", "asset_name", ["uri"])
-    op.create_table(
+    _create(
         "hidden_asset",
         sa.Column("uri", sa.String(), sa.ForeignKey("asset.uri"), primary_key=True),
         sa.Column("sequence", NUMBER, nullable=False),
         sa.Column("since", MOMENT, nullable=False),
         sa.Column("hidden_by", sa.String(), nullable=False),
     )
-    op.create_table(
+    _create(
         "alias",
         sa.Column("name", sa.String(), primary_key=True),
         sa.Column("first_seen", MOMENT, nullable=False),
     )
-    op.create_table(
+    _create(
         "alias_link",
         sa.Column("alias", sa.String(), sa.ForeignKey("alias.name"), primary_key=True),
         sa.Column("uri", sa.String(), sa.ForeignKey("asset.uri"), primary_key=True),
         sa.Column("since", MOMENT, nullable=False),
+        indexes=[_index("alias_link_uri", "uri")],
     )
-    op.create_index("alias_link_uri", "alias_link", ["uri"])
-    op.create_table(
+    _create(
         "edge",
         sa.Column("deployment_id", sa.Uuid(), primary_key=True),
         sa.Column("direction", sa.String(), primary_key=True),
@@ -93,14 +100,13 @@ def _create_assets() -> None:
         sa.Column("value", sa.String(), primary_key=True),
         sa.Column("learned", sa.Boolean(), primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
+        indexes=[_index("edge_kind_value", "kind", "value"), _index("edge_name", "name")],
         sqlite_with_rowid=False,
     )
-    op.create_index("edge_kind_value", "edge", ["kind", "value"])
-    op.create_index("edge_name", "edge", ["name"])
 
 
 def _create_events() -> None:
-    op.create_table(
+    _create(
         "event",
         sa.Column("sequence", NUMBER, primary_key=True),
         sa.Column("id", sa.Uuid(), nullable=False, unique=True),
@@ -122,22 +128,22 @@ def _create_events() -> None:
         sa.Column("asset_name", sa.String(), nullable=False),
         sa.Column("asset_group", sa.String(), nullable=False),
         sa.Column("asset_extra", sa.Text(), nullable=False),
+        indexes=[
+            _index("event_flow_run", "flow_run_id", where="flow_run_id IS NOT NULL"),
+            _index("event_occurred_sequence", "occurred", "sequence"),
+            _index("event_partition", "uri", "partition_key", "sequence", where="partition_key IS NOT NULL"),
+            _index("event_recording", "recording"),
+            _index("event_uri_sequence", "uri", "sequence"),
+        ],
     )
-    op.create_index("event_flow_run", "event", ["flow_run_id"], **_where("flow_run_id IS NOT NULL"))
-    op.create_index("event_occurred_sequence", "event", ["occurred", "sequence"])
-    op.create_index(
-        "event_partition", "event", ["uri", "partition_key", "sequence"], **_where("partition_key IS NOT NULL")
-    )
-    op.create_index("event_recording", "event", ["recording"])
-    op.create_index("event_uri_sequence", "event", ["uri", "sequence"])
-    op.create_table(
+    _create(
         "event_alias",
         sa.Column("alias", sa.String(), primary_key=True),
         sa.Column("sequence", NUMBER, sa.ForeignKey("event.sequence"), primary_key=True),
+        indexes=[_index("event_alias_sequence", "sequence")],
         sqlite_with_rowid=False,
     )
-    op.create_index("event_alias_sequence", "event_alias", ["sequence"])
-    op.create_table(
+    _create(
         "refused",
         sa.Column("number", NUMBER, primary_key=True),
         sa.Column("id", sa.Uuid(), nullable=False, unique=True),
@@ -150,7 +156,7 @@ def _create_events() -> None:
 
 
 def _create_consumers() -> None:
-    op.create_table(
+    _create(
         "consumer",
         sa.Column("id", NUMBER, primary_key=True),
         sa.Column("name", sa.String(), nullable=False),
@@ -165,21 +171,21 @@ def _create_consumers() -> None:
         sa.Column("switched_late", sa.Boolean(), nullable=False),
         sa.Column("removed_at", MOMENT),
         sa.Column("listed", sa.Boolean(), nullable=False),
+        indexes=[
+            _index("consumer_automation_id", "automation_id"),
+            _index("consumer_live_deployment", "deployment_id", unique=True, where="removed_at IS NULL"),
+            _index("consumer_live_name", "name", unique=True, where="removed_at IS NULL"),
+        ],
     )
-    op.create_index("consumer_automation_id", "consumer", ["automation_id"])
-    op.create_index(
-        "consumer_live_deployment", "consumer", ["deployment_id"], unique=True, **_where("removed_at IS NULL")
-    )
-    op.create_index("consumer_live_name", "consumer", ["name"], unique=True, **_where("removed_at IS NULL"))
-    op.create_table(
+    _create(
         "consumer_token",
         sa.Column("kind", sa.String(), primary_key=True),
         sa.Column("value", sa.String(), primary_key=True),
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
+        indexes=[_index("consumer_token_consumer", "consumer")],
         sqlite_with_rowid=False,
     )
-    op.create_index("consumer_token_consumer", "consumer_token", ["consumer"])
-    op.create_table(
+    _create(
         "receipt",
         sa.Column("sequence", NUMBER, sa.ForeignKey("event.sequence"), primary_key=True),
         sa.Column("consumer", NUMBER, primary_key=True),
@@ -190,11 +196,13 @@ def _create_consumers() -> None:
         sa.Column("why", sa.String(), nullable=False),
         sa.Column("error", sa.Text(), nullable=False),
         sa.Column("at", MOMENT, nullable=False),
+        indexes=[
+            _index("receipt_decision", "decision", where="decision IS NOT NULL"),
+            _index("receipt_queued", "consumer", "target_key", "sequence", where="status = 'queued'"),
+        ],
         sqlite_with_rowid=False,
     )
-    op.create_index("receipt_decision", "receipt", ["decision"], **_where("decision IS NOT NULL"))
-    op.create_index("receipt_queued", "receipt", ["consumer", "target_key", "sequence"], **_where("status = 'queued'"))
-    op.create_table(
+    _create(
         "pending",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
         sa.Column("target_key", KEY, primary_key=True),
@@ -203,7 +211,7 @@ def _create_consumers() -> None:
         sa.Column("count", NUMBER, nullable=False),
         sqlite_with_rowid=False,
     )
-    op.create_table(
+    _create(
         "timer",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
         sa.Column("timetable", sa.Text(), nullable=False),
@@ -215,7 +223,7 @@ def _create_consumers() -> None:
 
 
 def _create_decisions() -> None:
-    op.create_table(
+    _create(
         "decision",
         sa.Column("number", NUMBER, primary_key=True),
         sa.Column("id", sa.Uuid(), nullable=False, unique=True),
@@ -239,16 +247,16 @@ def _create_decisions() -> None:
         sa.Column("decided", MOMENT, nullable=False),
         sa.Column("scheduled", MOMENT),
         sa.Column("because", sa.Text(), nullable=False),
+        indexes=[
+            _index("decision_consumer_number", "consumer", "number"),
+            _index("decision_flow_run_id", "flow_run_id"),
+            _index("decision_in_progress", "status", "number", where="ended IS NULL"),
+            _index("decision_open", "consumer", "target_key", where="ended IS NULL"),
+            _index("decision_undeliverable", "number", where="status = 'undeliverable'"),
+            _index("decision_without_note", "number", where="noted IS NULL AND flow_run_id IS NOT NULL"),
+        ],
     )
-    op.create_index("decision_consumer_number", "decision", ["consumer", "number"])
-    op.create_index("decision_flow_run_id", "decision", ["flow_run_id"])
-    op.create_index("decision_in_progress", "decision", ["status", "number"], **_where("ended IS NULL"))
-    op.create_index("decision_open", "decision", ["consumer", "target_key"], **_where("ended IS NULL"))
-    op.create_index("decision_undeliverable", "decision", ["number"], **_where("status = 'undeliverable'"))
-    op.create_index(
-        "decision_without_note", "decision", ["number"], **_where("noted IS NULL AND flow_run_id IS NOT NULL")
-    )
-    op.create_table(
+    _create(
         "consumer_clock",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
         sa.Column("gone_through", MOMENT, nullable=False),
@@ -256,9 +264,9 @@ def _create_decisions() -> None:
         sa.Column("is_open", sa.Boolean(), nullable=False),
         sa.Column("deadlines", sa.Text(), nullable=False),
         sa.Column("due", MOMENT),
+        indexes=[_index("consumer_clock_due", "due")],
     )
-    op.create_index("consumer_clock_due", "consumer_clock", ["due"])
-    op.create_table(
+    _create(
         "queue_clock",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
         sa.Column("target_key", sa.String(), primary_key=True),
@@ -270,9 +278,9 @@ def _create_decisions() -> None:
         sa.Column("due", MOMENT),
         sa.Column("decided", MOMENT),
         sa.Column("started", MOMENT),
+        indexes=[_index("queue_clock_due", "due")],
     )
-    op.create_index("queue_clock_due", "queue_clock", ["due"])
-    op.create_table(
+    _create(
         "missed_deadline",
         sa.Column("number", NUMBER, primary_key=True),
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), nullable=False),
@@ -284,13 +292,15 @@ def _create_decisions() -> None:
         sa.Column("missing", sa.Text(), nullable=False),
         sa.Column("posted", MOMENT),
         sa.Column("stored", MOMENT),
+        indexes=[
+            _index("missed_deadline_consumer", "consumer"),
+            _index("missed_deadline_to_tell", "number", where="stored IS NULL"),
+        ],
     )
-    op.create_index("missed_deadline_consumer", "missed_deadline", ["consumer"])
-    op.create_index("missed_deadline_to_tell", "missed_deadline", ["number"], **_where("stored IS NULL"))
 
 
 def _create_failed_checks() -> None:
-    op.create_table(
+    _create(
         "failed_checks",
         sa.Column("number", NUMBER, primary_key=True),
         sa.Column("id", sa.Uuid(), nullable=False, unique=True),
@@ -306,14 +316,16 @@ def _create_failed_checks() -> None:
         sa.Column("checks", sa.Text(), nullable=False),
         sa.Column("posted", MOMENT),
         sa.Column("stored", MOMENT),
+        indexes=[
+            _index("failed_checks_uri_number", "uri", "number"),
+            _index("failed_checks_at", "at"),
+            _index("failed_checks_to_tell", "number", where="stored IS NULL"),
+        ],
     )
-    op.create_index("failed_checks_uri_number", "failed_checks", ["uri", "number"])
-    op.create_index("failed_checks_at", "failed_checks", ["at"])
-    op.create_index("failed_checks_to_tell", "failed_checks", ["number"], **_where("stored IS NULL"))
 
 
 def _create_ended_runs() -> None:
-    op.create_table(
+    _create(
         "ended_run",
         sa.Column("number", NUMBER, primary_key=True),
         sa.Column("flow_run_id", sa.Uuid(), nullable=False, unique=True),
@@ -334,16 +346,19 @@ def _create_ended_runs() -> None:
         sa.Column("state_at", MOMENT, nullable=False),
         sa.Column("posted", MOMENT),
         sa.Column("stored", MOMENT),
+        indexes=[
+            _index(
+                "ended_run_deployment_id_target_key_outcome_ended", "deployment_id", "target_key", "outcome", "ended"
+            ),
+            _index("ended_run_outcome_number", "outcome", "number"),
+            _index("ended_run_ended", "ended"),
+            _index("ended_run_to_tell", "number", where="stored IS NULL"),
+        ],
     )
-    of_target = ["deployment_id", "target_key", "outcome", "ended"]
-    op.create_index("ended_run_deployment_id_target_key_outcome_ended", "ended_run", of_target)
-    op.create_index("ended_run_outcome_number", "ended_run", ["outcome", "number"])
-    op.create_index("ended_run_ended", "ended_run", ["ended"])
-    op.create_index("ended_run_to_tell", "ended_run", ["number"], **_where("stored IS NULL"))
 
 
 def _create_watchers() -> None:
-    op.create_table(
+    _create(
         "watcher",
         sa.Column("name", sa.String(), primary_key=True),
         sa.Column("trigger", sa.Text(), nullable=False),
@@ -359,39 +374,38 @@ def _create_watchers() -> None:
         sa.Column("refused", NUMBER, nullable=False),
         sa.Column("lag", NUMBER),
     )
-    op.create_table(
+    _create(
         "watched_asset",
         sa.Column("deployment_id", sa.Uuid(), primary_key=True),
         sa.Column("watcher", sa.String(), primary_key=True),
         sa.Column("uri", sa.String(), primary_key=True),
         sa.Column("asset", sa.Text(), nullable=False),
+        indexes=[_index("watched_asset_uri", "uri"), _index("watched_asset_watcher", "watcher")],
         sqlite_with_rowid=False,
     )
-    op.create_index("watched_asset_uri", "watched_asset", ["uri"])
-    op.create_index("watched_asset_watcher", "watched_asset", ["watcher"])
-    op.create_table(
+    _create(
         "watcher_item",
         sa.Column("watcher", sa.String(), primary_key=True),
         sa.Column("item", sa.String(), primary_key=True),
         sa.Column("value", sa.Text(), nullable=False),
         sqlite_with_rowid=False,
     )
-    op.create_table(
+    _create(
         "noted_message",
         sa.Column("token", sa.Uuid(), primary_key=True),
         sa.Column("source", sa.String(), nullable=False),
         sa.Column("digest", sa.String(), nullable=False),
+        indexes=[_index("noted_message_source", "source")],
     )
-    op.create_index("noted_message_source", "noted_message", ["source"])
 
 
 def _create_data_graph() -> None:
-    op.create_table(
+    _create(
         "data_flow",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
         sa.Column("record", sa.Text(), nullable=False),
     )
-    op.create_table(
+    _create(
         "item_version",
         sa.Column("uri", sa.String(), primary_key=True),
         sa.Column("partition_key", sa.String(), primary_key=True),
@@ -406,18 +420,18 @@ def _create_data_graph() -> None:
         sa.Column("started", MOMENT),
         sa.Column("mappers", sa.Text()),
         sa.Column("seen", MOMENT),
+        indexes=[_index("item_version_uri_sequence", "uri", "sequence")],
         sqlite_with_rowid=False,
     )
-    op.create_index("item_version_uri_sequence", "item_version", ["uri", "sequence"])
-    op.create_table(
+    _create(
         "item",
         sa.Column("uri", sa.String(), primary_key=True),
         sa.Column("partition_key", KEY, primary_key=True),
         sa.Column("sequence", NUMBER, nullable=False),
+        indexes=[_index("item_uri_sequence", "uri", "sequence")],
         sqlite_with_rowid=False,
     )
-    op.create_index("item_uri_sequence", "item", ["uri", "sequence"])
-    op.create_table(
+    _create(
         "reading",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
         sa.Column("target_key", KEY, primary_key=True),
@@ -425,13 +439,13 @@ def _create_data_graph() -> None:
         sa.Column("source_key", KEY, primary_key=True),
         sqlite_with_rowid=False,
     )
-    op.create_table(
+    _create(
         "target_key",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
         sa.Column("target_key", KEY, primary_key=True),
         sqlite_with_rowid=False,
     )
-    op.create_table(
+    _create(
         "target",
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), primary_key=True),
         sa.Column("target_key", KEY, primary_key=True),
@@ -443,12 +457,14 @@ def _create_data_graph() -> None:
         sa.Column("verdict", sa.String(), nullable=False),
         sa.Column("retry_at", MOMENT),
         sa.Column("look", MOMENT),
+        indexes=[
+            _index("target_consumer_verdict", "consumer", "verdict"),
+            _index("target_look", "look", where="look IS NOT NULL"),
+            _index("target_waits", "verdict", "consumer", where="verdict = 'waits'"),
+        ],
         sqlite_with_rowid=False,
     )
-    op.create_index("target_consumer_verdict", "target", ["consumer", "verdict"])
-    op.create_index("target_look", "target", ["look"], **_where("look IS NOT NULL"))
-    op.create_index("target_waits", "target", ["verdict", "consumer"], **_where("verdict = 'waits'"))
-    op.create_table(
+    _create(
         "kept_run",
         sa.Column("id", sa.Uuid(), primary_key=True),
         sa.Column("consumer", NUMBER, sa.ForeignKey("consumer.id"), nullable=False),
@@ -462,20 +478,22 @@ def _create_data_graph() -> None:
         sa.Column("ended", MOMENT),
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("state_at", MOMENT),
+        indexes=[
+            _index("kept_run_completed", "consumer", "ended", where="state = 'completed'"),
+            _index("kept_run_ended", "ended", where="ended IS NOT NULL"),
+            _index("kept_run_open", "consumer", where="ended IS NULL"),
+        ],
     )
-    op.create_index("kept_run_completed", "kept_run", ["consumer", "ended"], **_where("state = 'completed'"))
-    op.create_index("kept_run_ended", "kept_run", ["ended"], **_where("ended IS NOT NULL"))
-    op.create_index("kept_run_open", "kept_run", ["consumer"], **_where("ended IS NULL"))
 
 
 def _create_policies() -> None:
-    op.create_table(
+    _create(
         "earlier_input",
         sa.Column("uri", sa.String(), primary_key=True),
         sa.Column("input", sa.String(), primary_key=True),
         sqlite_with_rowid=False,
     )
-    op.create_table(
+    _create(
         "policy",
         sa.Column("uri", sa.String(), primary_key=True),
         sa.Column("declaration", sa.Text(), nullable=False),
@@ -486,16 +504,18 @@ def _create_policies() -> None:
         sa.Column("due", MOMENT),
         sa.Column("next_change", MOMENT),
         sa.Column("chain", sa.Text(), nullable=False),
+        indexes=[
+            _index("policy_due", "due", where="due IS NOT NULL"),
+            _index("policy_next_change", "next_change", where="next_change IS NOT NULL"),
+        ],
     )
-    op.create_index("policy_due", "policy", ["due"], **_where("due IS NOT NULL"))
-    op.create_index("policy_next_change", "policy", ["next_change"], **_where("next_change IS NOT NULL"))
-    op.create_table(
+    _create(
         "policy_touch",
         sa.Column("at", MOMENT, primary_key=True),
         sa.Column("uri", sa.String(), primary_key=True),
         sqlite_with_rowid=False,
     )
-    op.create_table(
+    _create(
         "policy_change",
         sa.Column("number", NUMBER, primary_key=True),
         sa.Column("uri", sa.String(), nullable=False),
@@ -508,13 +528,15 @@ def _create_policies() -> None:
         sa.Column("maker", NUMBER),
         sa.Column("posted", MOMENT),
         sa.Column("stored", MOMENT),
+        indexes=[
+            _index("policy_change_to_tell", "number", where="stored IS NULL"),
+            _index("policy_change_uri_number", "uri", "number"),
+        ],
     )
-    op.create_index("policy_change_to_tell", "policy_change", ["number"], **_where("stored IS NULL"))
-    op.create_index("policy_change_uri_number", "policy_change", ["uri", "number"])
 
 
 def _create_backfills() -> None:
-    op.create_table(
+    _create(
         "backfill",
         sa.Column("number", NUMBER, primary_key=True),
         sa.Column("made", MOMENT, nullable=False),
@@ -531,9 +553,9 @@ def _create_backfills() -> None:
         sa.Column("done", NUMBER, nullable=False),
         sa.Column("failed", NUMBER, nullable=False),
         sa.Column("removed", NUMBER, nullable=False),
+        indexes=[_index("backfill_going_on", "number", where="begun IS NOT NULL AND ended IS NULL")],
     )
-    op.create_index("backfill_going_on", "backfill", ["number"], **_where("begun IS NOT NULL AND ended IS NULL"))
-    op.create_table(
+    _create(
         "backfill_target",
         sa.Column("backfill", NUMBER, sa.ForeignKey("backfill.number"), primary_key=True),
         sa.Column("place", NUMBER, primary_key=True),
@@ -543,15 +565,13 @@ def _create_backfills() -> None:
         sa.Column("waits", NUMBER, nullable=False),
         sa.Column("state", sa.String(), nullable=False),
         sa.Column("attempt", NUMBER, nullable=False),
+        indexes=[
+            _index("backfill_target_backfill_consumer_target_key", "backfill", "consumer", "target_key"),
+            _index("backfill_target_ready", "backfill", "place", where="state = 'todo' AND waits = 0"),
+        ],
         sqlite_with_rowid=False,
     )
-    op.create_index(
-        "backfill_target_backfill_consumer_target_key", "backfill_target", ["backfill", "consumer", "target_key"]
-    )
-    op.create_index(
-        "backfill_target_ready", "backfill_target", ["backfill", "place"], **_where("state = 'todo' AND waits = 0")
-    )
-    op.create_table(
+    _create(
         "backfill_edge",
         sa.Column("backfill", NUMBER, sa.ForeignKey("backfill.number"), primary_key=True),
         sa.Column("above", NUMBER, primary_key=True),
@@ -561,7 +581,7 @@ def _create_backfills() -> None:
 
 
 def _create_processes() -> None:
-    op.create_table(
+    _create(
         "lease",
         sa.Column("number", sa.Integer(), primary_key=True),
         sa.Column("holder", sa.Uuid(), nullable=False),
@@ -571,7 +591,7 @@ def _create_processes() -> None:
         sa.Column("renewed", MOMENT, nullable=False),
         sa.Column("expires", MOMENT, nullable=False),
     )
-    op.create_table(
+    _create(
         "standby",
         sa.Column("holder", sa.Uuid(), primary_key=True),
         sa.Column("host", sa.String(), nullable=False),
@@ -579,12 +599,12 @@ def _create_processes() -> None:
         sa.Column("since", MOMENT, nullable=False),
         sa.Column("renewed", MOMENT, nullable=False),
     )
-    op.create_table(
+    _create(
         "cursor",
         sa.Column("name", sa.String(), primary_key=True),
         sa.Column("value", sa.Text(), nullable=False),
     )
-    op.create_table(
+    _create(
         "ended_session",
         sa.Column("session", sa.String(), primary_key=True),
         sa.Column("expires", MOMENT, nullable=False),
