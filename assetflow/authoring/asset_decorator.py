@@ -14,11 +14,12 @@ from typing import Any, ParamSpec, TypeVar, Unpack, cast
 
 from assetflow.authoring.attempts import FILLED
 from assetflow.authoring.checks import Check, Checks
+from assetflow.authoring.decorators import AssetDecorator
 from assetflow.authoring.flows import AssetFlow, flow
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.past_events.sources import resolve_name
 from assetflow.authoring.schedule_options import FlowKeywords, FlowSchedule, UnnamedFlowKeywords
-from assetflow.authoring.tasks import AssetDecorator, AssetTask, task
+from assetflow.authoring.tasks import AssetTask, task
 from assetflow.authoring.triggering import PublicSignature
 from assetflow.core.time.timetables import Timetable
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, Outlet

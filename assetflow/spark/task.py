@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeGuard, cast
 from prefect.context import FlowRunContext
 from prefect.task_runners import ProcessPoolTaskRunner
 
+from assetflow.authoring.decorators import SparkTaskDecorator
 from assetflow.authoring.metadata import OutletValues, to_outlets
 from assetflow.authoring.recording import current_recording
-from assetflow.authoring.tasks import SparkTaskDecorator, task
+from assetflow.authoring.tasks import task
 from assetflow.authoring.triggering import Call, PublicSignature, wrapper
 from assetflow.core.values.assets import Asset, AssetAlias, Outlet
 from assetflow.errors import InvalidFlow, OutletError, SparkSettingsConflict

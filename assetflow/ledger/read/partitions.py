@@ -251,10 +251,10 @@ class ComparedTables(LedgerSource):
                 known.graph, known.age = super().whole_graph(resolve, tokens_of), age
             return known.graph.copy(resolve, tokens_of)
 
-    def newest(self, items: Collection[Item]) -> Iterable[ItemUpdate]:
-        known = [self._plain[item.uri] for item in items if item.key is None and item.uri in self._plain]
+    def newest(self, items: Collection[Item]) -> Iterable[tuple[Item, ItemUpdate]]:
+        known = [(item, self._plain[item.uri]) for item in items if item.key is None and item.uri in self._plain]
         others = [item for item in items if item.uri not in self._plain]
-        return chain((each for each in known if each is not None), super().newest(others))
+        return chain(((item, update) for item, update in known if update is not None), super().newest(others))
 
     def newest_of(self, uri: str, until: datetime | None = None) -> ItemUpdate | None:
         return self._plain[uri] if until is None and uri in self._plain else super().newest_of(uri, until)

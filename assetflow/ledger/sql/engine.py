@@ -30,6 +30,15 @@ SECONDS_TO_CONNECT = 10
 # SQLite moves its log into the database, and begins the log anew, when the log has grown to this size: 4,000 pages.
 LOG_BYTES = 4000 * 4096
 SECONDS_TO_STAND_STILL = 60
+_PRAGMAS = (
+    "foreign_keys = ON",
+    "synchronous = FULL",
+    "cache_size = -32000",
+    "temp_store = MEMORY",
+    f"wal_autocheckpoint = {LOG_BYTES // 4096}",
+    # A reader that stays open keeps the log from beginning anew. When it has gone, the log shrinks again.
+    f"journal_size_limit = {LOG_BYTES}",
+)
 # A server whose machine vanished sends nothing; by default, it is given up after a quarter of an hour or two hours.
 _NOTICE_GONE: dict[str, object] = {
     "tcp_user_timeout": 20_000,
@@ -189,13 +198,8 @@ def _sqlite(url: URL, read_only: bool, lock_timeout: float) -> Engine:
     def _prepare(connection: SqliteConnection, _record: object) -> None:  # pyright: ignore[reportUnusedFunction]
         # Without this, the driver begins transactions itself. `_begin` below is the only place that does.
         connection.isolation_level = None
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA cache_size = -32000")
-        connection.execute("PRAGMA temp_store = MEMORY")
-        connection.execute(f"PRAGMA wal_autocheckpoint = {LOG_BYTES // 4096}")
-        # A reader that stays open keeps the log from beginning anew. When it has gone, the log shrinks again.
-        connection.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        for pragma in _PRAGMAS:
+            connection.execute(f"PRAGMA {pragma}")
         if not read_only:
             _turn_on_wal(connection, lock_timeout)
 
