@@ -10,7 +10,7 @@ from uuid import UUID, uuid5
 
 from assetflow.core.freshness.graph import FlowNode, reached
 from assetflow.core.freshness.reads import all_keys, mapped_keys, reads_key
-from assetflow.core.freshness.records import Backfill, BackfillItem, Run, RunState, Target
+from assetflow.core.freshness.records import OPEN, Backfill, BackfillItem, Run, RunState, Target
 from assetflow.core.freshness.state.state import FreshnessState
 from assetflow.core.grouping import grouped
 from assetflow.errors import InvalidCall
@@ -147,7 +147,7 @@ def _end(freshness: FreshnessState, backfill: Backfill, step: BackfillItem, now:
 def take_off(freshness: FreshnessState, consumer: int, now: datetime) -> None:
     """Take the targets of a removed consumer off the backfills, and what is below them."""
     for backfill in freshness.backfills.live():
-        gone = freshness.backfills.of_consumer(backfill.number, consumer)
+        gone = freshness.backfills.in_states(backfill.number, OPEN, consumer)
         _remove_below(freshness, backfill, gone, now)
         _remove(freshness, backfill, gone, now)
 
@@ -190,7 +190,7 @@ def stop_backfill(freshness: FreshnessState, backfill: Backfill, now: datetime) 
 
 def resume_backfill(freshness: FreshnessState, backfill: Backfill, now: datetime) -> None:
     """Resume a backfill: run what is left of it, and again what failed or was taken off because of that."""
-    again = freshness.backfills.taken_off(backfill.number)
+    again = freshness.backfills.in_states(backfill.number, ("failed", "removed"))
     left = backfill.todo + backfill.asked + len(again)
     freshness.backfills.set(replace(backfill, stopped=None, ended=None if left else backfill.ended))
     for step in again:

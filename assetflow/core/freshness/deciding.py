@@ -128,7 +128,7 @@ def decide(freshness: FreshnessState, now: datetime, *, recorded: bool) -> list[
     made = [*_next_of_backfills(freshness, now)]
     until = now if recorded else now - _INSTANT
     look_again(freshness, until)
-    agenda = freshness.agenda.take()
+    agenda, freshness.agenda = freshness.agenda, Agenda()
     pulls = _pulls(freshness, agenda, now, until)
     judging = Judging(freshness, pulls, now, recorded=recorded)
     paying = flows_catching_up(freshness, agenda)

@@ -135,12 +135,11 @@ class FreshnessPolicy:
         """Return the next instant after now at which the state can change although nothing happens."""
         if self.deadline is not None:
             return self.next_deadline(now)
-        if data_time is None:
-            return _later(since + self.maximum_lag, now)
-        if not isinstance(data_time, datetime):
+        if isinstance(data_time, Current):
             return None
-        lags = [self.maximum_lag, *([] if self.warn_after is None else [self.warn_after])]
-        return min((data_time + lag for lag in lags if data_time + lag > now), default=None)
+        first = since if data_time is None else data_time
+        lags = (self.maximum_lag, None if data_time is None else self.warn_after)
+        return min((first + lag for lag in lags if lag is not None and first + lag > now), default=None)
 
     @property
     def longest_chain(self) -> timedelta:
@@ -169,10 +168,6 @@ def _check_inputs(inputs: object) -> tuple[Asset | AssetRef, ...]:
             fix="Give assets or references that the asset is made from, or leave inputs out for all of them",
         )
     return cast("tuple[Asset | AssetRef, ...]", tuple(found))
-
-
-def _later(moment: datetime, now: datetime) -> datetime | None:
-    return moment if moment > now else None
 
 
 def _check_lag(name: str, value: object, least: timedelta) -> None:

@@ -68,9 +68,8 @@ def ago(value: datetime, now: datetime) -> str:
     seconds = (now - value).total_seconds()
     if seconds < 0:
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
-    for size, name in ((60, "s"), (3600, "min"), (86400, "h")):
+    for size, unit, name in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h")):
         if seconds < size:
-            unit = {"s": 1, "min": 60, "h": 3600}[name]
             return f"{int(seconds // unit)} {name} ago"
     days = int(seconds // 86400)
     return f"{days} d ago" if days < 30 else f"{value.astimezone(UTC):%Y-%m-%d}"
@@ -151,19 +150,8 @@ def shown(text: object, *, keep: str = "") -> str:
     written = str(text)
     if written.isprintable():
         return written
-    return "".join(each if each in keep else _visible(each) for each in written)
-
-
-def _visible(character: str) -> str:
     # What changes the direction of text, or cannot be seen, is not printable to Python.
-    if character.isprintable():
-        return character
-    if character in "\n\r\t":
-        return {"\n": "\\n", "\r": "\\r", "\t": "\\t"}[character]
-    number = ord(character)
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+    return "".join(each if each in keep or each.isprintable() else ascii(each)[1:-1] for each in written)
 
 
 def asset_path(uri: str) -> str:

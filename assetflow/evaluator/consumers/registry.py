@@ -147,10 +147,6 @@ class Registry:
         self._are_refusals_shown = True
         self._reconciler = Reconciler(ledger, self._automations, OpenRuns(api), self._shown, self.report)
 
-    def nudge(self) -> None:
-        """Look at Prefect now, because something has changed there."""
-        self._nudged.set()
-
     def inherited(self, deployment_id: UUID) -> str:
         """Return a fingerprint of the values that runs copy from a deployment; empty if they are not known yet."""
         deployed = self.report.scheduled.get(deployment_id)

@@ -15,7 +15,6 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Self, cast
 
-from assetflow.core.values.announcements import MissedDeadlineRecord
 from assetflow.evaluator.health import Health
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.events import FeedPage, Position
@@ -137,14 +136,10 @@ class ListenerThread:
             yield "on_decision", made, seen
         for each in news.deadlines:
             seen = replace(seen, deadline=each.number)
-            yield "on_deadline_missed", _deadline_missed(each), seen
+            late = (each.target_key, each.due, each.missing, each.queued, each.then)
+            yield "on_deadline_missed", DeadlineMissed(each.consumer_name, each.deployment_id, *late), seen
 
     def _save(self) -> None:
         if self._seen != self._kept:
             self._ledger.writer.set_cursor(CURSOR, asdict(self._seen))
             self._kept = self._seen
-
-
-def _deadline_missed(each: MissedDeadlineRecord) -> DeadlineMissed:
-    late = (each.target_key, each.due, each.missing, each.queued, each.then)
-    return DeadlineMissed(each.consumer_name, each.deployment_id, *late)

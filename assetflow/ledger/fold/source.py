@@ -265,8 +265,7 @@ class LedgerSource(FreshnessTables, Source):
 
     def queue_clocks(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, QueueClock]]:
         rows = self._rows(_CLOCKS, **_columns(queues))
-        found = (((consumer, key), row) for consumer, key, *row in rows)
-        return ((queue, QUEUE_CLOCKS.read(row)) for queue, row in found if queue in queues)
+        return (((consumer, key), QUEUE_CLOCKS.read(row)) for consumer, key, *row in rows)
 
     def last_decisions(self, consumer: int) -> Iterable[tuple[QueueKey, datetime, datetime]]:
         for target_key, made, starts in self.connection.execute(LAST_DECISIONS, {"of_consumer": consumer}):

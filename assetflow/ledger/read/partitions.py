@@ -123,8 +123,8 @@ def _mappers(connection: Connection, tokens: frozenset[Token]) -> Mapping[int, P
     """Return the mappers for an asset with these tokens, by the ids of the consumers that have pending partitions."""
     ids = connection.scalars(_WITH_PENDING_KEYS, {"values": [each.value for each in tokens]}).all()
     return {
-        each.id: each.schedule.partitioning.mapper_for(tokens)
-        for each in LedgerSource(connection).consumers(ids)
+        number: each.schedule.partitioning.mapper_for(tokens)
+        for number, each in LedgerSource(connection).consumers(ids)
         if each.schedule.partitioning is not None and each.schedule.tokens & tokens
     }
 

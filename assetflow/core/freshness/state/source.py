@@ -1,6 +1,6 @@
 """What the parts of the state read from: a source. What they write: changes. And when they look again: alarms."""
 
-# The methods of the source answer for an empty one.
+# The methods of the source answer for an empty one: those without a statement know nothing, and return `None`.
 # ruff: noqa: ARG002
 
 from __future__ import annotations
@@ -59,7 +59,6 @@ class FreshnessSource:
 
     def flow_record(self, consumer: int) -> FlowRecord | None:
         """Return the record of a flow."""
-        return None
 
     def newest(self, items: Collection[Item]) -> Iterable[tuple[Item, ItemUpdate]]:
         """Return the newest update of each of these items."""
@@ -67,19 +66,15 @@ class FreshnessSource:
 
     def newest_of(self, uri: str, until: datetime | None = None) -> ItemUpdate | None:
         """Return the newest update of an asset, whatever its key; with `until`, that of an earlier instant."""
-        return None
 
     def first_of(self, uri: str, since: Moment) -> ItemUpdate | None:
         """Return the first update of a key of an asset since a moment."""
-        return None
 
     def first(self, item: Item) -> ItemUpdate | None:
         """Return the first update of an item."""
-        return None
 
     def as_of(self, item: Item, sequence: int) -> ItemUpdate | None:
         """Return the newest update of an item up to a place in the ledger."""
-        return None
 
     def version_run(self, update: ItemUpdate) -> VersionRun:
         """Return the updates with the same version that followed an update directly."""
@@ -143,7 +138,6 @@ class FreshnessSource:
 
     def next_due_target(self) -> datetime | None:
         """Return when the next target has to be looked at."""
-        return None
 
     def waiting(self, consumers: Collection[int]) -> Iterable[Target]:
         """Return the targets of these consumers that wait for others."""
@@ -159,7 +153,6 @@ class FreshnessSource:
 
     def policy(self, uri: str) -> PolicyRecord | None:
         """Return what is remembered of the policy of an asset."""
-        return None
 
     def policies(self) -> Iterable[tuple[str, PolicyRecord]]:
         """Return what is remembered of all policies, by URI."""
@@ -171,7 +164,6 @@ class FreshnessSource:
 
     def next_look(self) -> datetime | None:
         """Return the next instant at which a maker is due, or the state of a policy has to be judged."""
-        return None
 
     def changing(self, until: datetime) -> Iterable[str]:
         """Return the assets whose policies may change up to a moment although nothing happens."""
@@ -191,7 +183,6 @@ class FreshnessSource:
 
     def step(self, backfill: int, target: Target) -> BackfillItem | None:
         """Return a target in a backfill."""
-        return None
 
     def ready_steps(self, backfill: int) -> Iterator[BackfillItem]:
         """Yield the targets of a backfill that wait for nothing above them, in order, read in pages."""
@@ -209,11 +200,9 @@ class FreshnessSource:
 
     def run_of(self, flow_run: UUID) -> Run | None:
         """Return what is remembered of a flow run, also after its end."""
-        return None
 
     def seen(self, update: ItemUpdate) -> datetime | None:
         """Return when an observation saw an update last."""
-        return None
 
 
 class FreshnessChanges:

@@ -301,12 +301,6 @@ class Agenda:
         self.add(target)
         self.catching_up[target] = None
 
-    def take(self) -> Agenda:
-        """Return what is on the agenda, and clear it."""
-        taken = Agenda(self.targets, self.flows, self.assets, self.instants, self.catching_up)
-        self.targets, self.flows, self.assets, self.instants, self.catching_up = {}, {}, {}, {}, {}
-        return taken
-
 
 MOST_CATCHING_UP = 16
 # A transaction judges at most so many targets that a deploy concerns, so that others need not wait for long.
@@ -326,6 +320,7 @@ class FreshnessState:
 
     Attributes:
         agenda: what the next pass has to look at.
+        compared: the assets whose updates a ledger compares; empty in memory, where all are.
         order: the place of this unit of work among all; in memory, that of the last moment.
         most_catching_up: how many targets of a flow run at a time because `catchup` asks for them; `None` for any
             number (8.18).
@@ -354,7 +349,7 @@ class FreshnessState:
         self.order = 0
         self.most_catching_up = None if in_memory else MOST_CATCHING_UP
         self.most_judged = None if in_memory else MOST_JUDGED
-        self._compared = frozenset[str]() if in_memory else self.graph.compared()
+        self.compared = frozenset[str]() if in_memory else self.graph.compared()
 
     def moment(self, now: datetime) -> Moment:
         """Return a moment: now, after the newest update in the ledger and all earlier moments."""
@@ -366,14 +361,9 @@ class FreshnessState:
         """True if anything is compared: in memory always, in a ledger if something has to be kept fresh."""
         return self._is_all or bool(self.graph.all())
 
-    @property
-    def compared(self) -> frozenset[str]:
-        """The assets whose updates a ledger compares; empty in memory, where all are."""
-        return self._compared
-
     def concerns(self, uri: str) -> bool:
         """Return True if the updates of an asset are compared."""
-        return self._is_all or uri in self._compared
+        return self._is_all or uri in self.compared
 
     def admit(self, consumer: Consumer) -> bool:
         """Prepare for a consumer that is deployed or changed; return False if nothing is compared."""
@@ -458,8 +448,8 @@ class FreshnessState:
                 self.save_flow(node.id, None)
             self.idle()
         compared = self.graph.compared()
-        new = sorted(compared - self._compared)
-        self._compared = compared
+        new = sorted(compared - self.compared)
+        self.compared = compared
         if new:
             makers = {uri: {each.consumer.deployment_id: each.id for each in self.graph.makers(uri)} for uri in new}
             self._source.track(makers)

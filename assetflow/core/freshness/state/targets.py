@@ -53,8 +53,7 @@ class Targets:
             return
         self._records[target] = self._changes.targets[target] = record
         if before.retry_at != record.retry_at:
-            self._retries.set(target, record.retry_at)
-            self._changes.looks[target] = record.retry_at
+            self.wait_for_retry(target, record.retry_at)
         if before.verdict != record.verdict:
             self._by_verdict.get(before.verdict, {}).get(target.consumer, {}).pop(target, None)
             if record.verdict:
@@ -121,8 +120,8 @@ class Targets:
         looks |= dict.fromkeys(found)
         return [*found]
 
-    def wait_for_retry(self, target: Target, moment: datetime) -> None:
-        """Look at a target again when its failed run is repeated, although it was looked at now."""
+    def wait_for_retry(self, target: Target, moment: datetime | None) -> None:
+        """Look at a target again when its failed run is repeated, although it was looked at now; `None` for never."""
         self._retries.set(target, moment)
         self._changes.looks[target] = moment
 
@@ -267,12 +266,12 @@ class Policies:
         moments = (self._due.next(), self._changing.next(), self._source.next_look())
         return min((moment for moment in moments if moment is not None), default=None)
 
-    def save(self, uri: str, record: PolicyRecord) -> None:
-        """Write the record of a policy."""
+    def save(self, uri: str, record: PolicyRecord | None) -> None:
+        """Write the record of a policy; `None` for one that has ended."""
         if self.find(uri) != record:
             self._records[uri] = self._changes.policies[uri] = record
-        self._due.set(uri, record.due)
-        self._changing.set(uri, record.next_change)
+        self._due.set(uri, None if record is None else record.due)
+        self._changing.set(uri, None if record is None else record.next_change)
 
     def declare(self, uri: str, policy: FreshnessPolicy | None, since: datetime) -> None:
         """Start, change or end a policy; an unchanged one keeps its time, and the asset its state until it is judged.
@@ -282,10 +281,7 @@ class Policies:
         """
         known = self.find(uri)
         if policy is None:
-            if known is not None:
-                self._records[uri] = self._changes.policies[uri] = None
-                self._due.set(uri, None)
-                self._changing.set(uri, None)
+            self.save(uri, None)
         elif known is None or known.policy != policy:
             state, state_since = ("unknown", None) if known is None else (known.state, known.state_since)
             self.save(uri, PolicyRecord(policy, since, state, state_since))
@@ -381,14 +377,6 @@ class Backfills:
         found |= {place: known[place] for above in places for place in own.get(above, ())}
         return [found[place] for place in sorted(found)]
 
-    def of_consumer(self, number: int, consumer: int) -> list[BackfillItem]:
-        """Return the targets of a consumer that wait or run in a backfill, in order."""
-        return self._in(number, OPEN, consumer)
-
-    def taken_off(self, number: int) -> list[BackfillItem]:
-        """Return the targets of a backfill that failed, or were taken off, in order."""
-        return self._in(number, ("failed", "removed"))
-
     def save(self, number: int, step: BackfillItem, now: datetime) -> None:
         """Write what became of a target. When nothing is left of a backfill, it ends."""
         before, backfill = self._steps[number][step.place], self._known()[number]
@@ -399,7 +387,8 @@ class Backfills:
             counted = replace(backfill, **counts)
             self.set(replace(counted, ended=None if counted.todo + counted.asked else now))
 
-    def _in(self, number: int, states: Collection[StepState], consumer: int | None = None) -> list[BackfillItem]:
+    def in_states(self, number: int, states: Collection[StepState], consumer: int | None = None) -> list[BackfillItem]:
+        """Return the targets of a backfill, or of one consumer in it, that are in one of these states, in order."""
         known = self._steps.setdefault(number, {})
         for step in self._source.steps_in(number, states, consumer):
             if step.place not in known:

@@ -76,7 +76,7 @@ class Clocks:
         # The instant of which part (1) is done for all consumers; `None` where nobody goes through instants for all.
         self.begun: datetime | None = None
         self._consumers = Mirror[int, ConsumerClock | None](source.consumer_clocks, None)
-        self._queues = Mirror[QueueKey, QueueClock](source.queue_clocks, QueueClock())
+        self._queues = Mirror[QueueKey, QueueClock](self._read_queues, QueueClock())
 
     def begin(self, now: datetime | None) -> None:
         """Begin a unit of work that is made at this time; `None` if its instants are not late."""
@@ -128,6 +128,9 @@ class Clocks:
         for decision in self._changes.decisions:
             if decision.consumer == consumer and decision.kind == "asset":
                 self.note_decision(decision)
+
+    def _read_queues(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, QueueClock]]:
+        return ((key, clock) for key, clock in self._source.queue_clocks(queues) if key in queues)
 
     def _set_decided(self, queue: QueueKey, made: datetime, starts: datetime) -> None:
         clock = self.queue(*queue)
@@ -278,7 +281,6 @@ class Source(FreshnessSource):
 
     def newest_event(self, uri: str, key: str | None) -> AssetEvent | None:
         """Return the newest event of an asset and a key, or `None` if there is none."""
-        return None
 
     def places(self, ids: Collection[UUID]) -> Iterable[tuple[UUID, int]]:
         """Return those of these event ids that are recorded, each with the event's sequence."""
@@ -290,7 +292,6 @@ class Source(FreshnessSource):
 
     def first_after(self, uri: str, place: int) -> int | None:
         """Return the sequence of the first event of an asset after a place in the ledger; `None` if none came."""
-        return None
 
     def is_declared(self, uri: str, besides: UUID) -> bool:
         """Return True if a deployment other than `besides` declares that it makes or reads this URI."""
