@@ -157,7 +157,7 @@ def test_a_task_fails_whose_outlet_cannot_be_looked_up_by_its_name(monkeypatch: 
         recording().outcome.say(BY_NAME, {"rows": 3})
     with pytest.raises(ApiUnreachable):
         resolve_name("orders")
-    assert newest_events([BY_NAME]) == {}
+    assert newest_events([BY_NAME]) == newest_events([ORDERS]) == {}
 
 
 def test_a_ledger_that_cannot_be_read_is_no_ledger_without_the_name(home: Path) -> None:

@@ -10,9 +10,7 @@ from uuid import uuid4
 import pytest
 
 from assetflow import Asset, emit, outlet_events, task
-from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.errors import InvalidEvent, RecordingFailed
-from assetflow.ledger import Ledger
 from tests.integration.installation import Installation, events_of
 from tests.integration.recorded import in_flow
 
@@ -60,24 +58,6 @@ def test_what_an_update_may_not_hold_is_refused_and_the_rest_goes_on(at_work: In
 
     scheduled = at_work.post("/deployments/get_scheduled_flow_runs", {"deployment_ids": [deployment]})
     assert [each["id"] for each in scheduled] == [run["id"]]
-
-
-def test_what_an_older_version_recorded_does_not_break_prefects_lists(at_work: Installation) -> None:
-    """Its ledger holds what is refused today: the run starts all the same, and is told the events as they are."""
-    uri = at_work.uri("recorded-before")
-    deployment = at_work.deploy("reader-of-the-past", Asset(uri))
-    at_work.wait_for_consumers()
-    event = AssetEvent(uuid4(), Asset(uri), datetime.now(UTC), Origin("task"), POISON)
-    with Ledger.open(at_work.home / "ledger.db") as ledger:
-        ledger.writer.events.record([Recording(event.id, (event,))], datetime.now(UTC))
-
-    run = at_work.run_of(deployment)
-
-    (found,) = events_of(run)
-    assert found["extra"]["integer"] == 2**64
-    assert found["extra"]["surrogate"] == "caf\udce9"
-    listed = at_work.post("/flow_runs/paginate", {"flow_runs": {"id": {"any_": [run["id"]]}}})
-    assert [each["id"] for each in listed["results"]] == [run["id"]]
 
 
 @pytest.mark.usefixtures("prefect_here")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 from uuid import UUID, uuid4
 
+import httpx
 import pytest
 import pytest_asyncio
 from prefect import Flow
@@ -30,39 +31,36 @@ from tests.evaluator.ledgers import LedgerHere, ledger_here
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
-T = TypeVar("T")
 ORDERS = Asset("s3://shop/raw/orders")
 CUSTOMERS = Asset("s3://shop/raw/customers")
-
-
-class Patient(PrefectApi):
-    """Requests of the tests themselves, repeated while the server is busy."""
-
-    async def post(self, path: str, body: object, headers: Mapping[str, str] | None = None) -> Any:
-        return await self._patiently(lambda: super(Patient, self).post(path, body, headers))
-
-    async def patch(self, path: str, body: object) -> None:
-        await self._patiently(lambda: super(Patient, self).patch(path, body))
-
-    async def delete(self, path: str) -> None:
-        await self._patiently(lambda: super(Patient, self).delete(path))
-
-    async def _patiently(self, request: Callable[[], Awaitable[T]]) -> T:
-        async with asyncio.timeout(60):
-            while True:
-                with suppress(PrefectUnreachable):
-                    return await request()
-                await asyncio.sleep(0.2)
 
 
 class World:
     """A registry on a server, and the means to deploy without the code of a flow."""
 
-    def __init__(self, api: PrefectApi, ledger: LedgerHere) -> None:
-        self.api = Patient(api.connect_url, api._client)
+    def __init__(self, api: PrefectApi, ledger: LedgerHere, http: httpx.Client) -> None:
+        self.api = api
+        self.http = http
         self.ledger = ledger
         self.registry = Registry(api, self.ledger)
         self.made: list[UUID] = []
+
+    def ask(self, method: str, path: str, body: object = None) -> Any:
+        """What Prefect answers the test itself."""
+        answer = self.http.request(method, path, json=body).raise_for_status()
+        return answer.json() if answer.content else None
+
+    def related(self, deployment: UUID) -> list[dict[str, Any]]:
+        """The automations of a deployment."""
+        return self.ask("GET", f"/automations/related-to/prefect.deployment.{deployment}")
+
+    def post_event(self, name: str, resource: str) -> None:
+        event = {"event": name, "id": str(uuid4()), "occurred": datetime.now(UTC).isoformat()}
+        resource_json = {"prefect.resource.id": resource}
+        self.ask("POST", "/events", [event | {"resource": resource_json, "related": [], "payload": {}}])
+
+    def runs(self, deployment: UUID) -> int:
+        return self.ask("POST", "/flow_runs/count", {"deployments": {"id": {"any_": [str(deployment)]}}})
 
     async def deploy(self, name: str, schedule: object, **given: object) -> UUID:
         text = declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule(schedule))))
@@ -72,9 +70,9 @@ class World:
 
     async def deploy_schema(self, name: str, schema: object, **given: object) -> UUID:
         flow_name, _, deployment = name.partition("/")
-        flow = await self.api.post("/flows/", {"name": flow_name})
+        flow = self.ask("POST", "/flows/", {"name": flow_name})
         body = {"name": deployment, "flow_id": flow["id"], "parameter_openapi_schema": schema, **given}
-        made = UUID((await self.api.post("/deployments/", body))["id"])
+        made = UUID((self.ask("POST", "/deployments/", body))["id"])
         self.made.append(made)
         return made
 
@@ -93,13 +91,13 @@ class World:
         return not any(isinstance(each, PrefectUnreachable) for each in self.registry.report.problems.values())
 
     async def automation(self, deployment: UUID) -> dict[str, Any]:
-        rows = await self.api.get(f"/automations/related-to/prefect.deployment.{deployment}")
+        rows = self.related(deployment)
         assert len(rows) == 1
         return rows[0]
 
     async def switch(self, deployment: UUID, enabled: bool) -> None:
         automation = await self.automation(deployment)
-        await self.api.patch(f"/automations/{automation['id']}", {"enabled": enabled})
+        self.ask("PATCH", f"/automations/{automation['id']}", {"enabled": enabled})
 
     async def has_consumer(self, deployment: UUID) -> bool:
         return any(each.consumer.deployment_id == deployment for each in self.ledger.reader.consumers.all())
@@ -111,14 +109,13 @@ class World:
 
 @pytest_asyncio.fixture
 async def world(prefect_here: PrefectServer) -> AsyncIterator[World]:
-    assert prefect_here.api_url
-    with ledger_here() as ledger:
+    with ledger_here() as ledger, prefect_here.http() as http:
         async with prefect_api() as api:
-            made = World(api, ledger)
+            made = World(api, ledger, http)
             await made.registry.sync()
             yield made
             for deployment in made.made:
-                await made.api.delete(f"/deployments/{deployment}")
+                http.delete(f"/deployments/{deployment}")
             await made.sync()
 
 
@@ -144,7 +141,7 @@ async def test_consumer_and_automation_follow_their_deployment_and_its_switch(wo
     assert (await world.consumer(deployment)).paused
     assert await world.deploy(name, ORDERS | CUSTOMERS) == deployment
     assert await world.sync() == ["changed", "reshown"]
-    await world.api.delete(f"/automations/{(await world.automation(deployment))['id']}")
+    world.ask("DELETE", f"/automations/{(await world.automation(deployment))['id']}")
     assert await world.sync() == ["shown"]
     assert not (await world.automation(deployment))["enabled"]
     assert (await world.consumer(deployment)).paused
@@ -152,12 +149,12 @@ async def test_consumer_and_automation_follow_their_deployment_and_its_switch(wo
     assert await world.sync() == ["resumed"]
 
     for paused, step in ((True, "held"), (False, "released")):
-        await world.api.patch(f"/deployments/{deployment}", {"paused": paused})
+        world.ask("PATCH", f"/deployments/{deployment}", {"paused": paused})
         assert await world.sync() == [step]
-    await world.api.delete(f"/deployments/{deployment}")
+    world.ask("DELETE", f"/deployments/{deployment}")
     assert await world.sync() == ["removed", "hidden"]
     assert not await world.has_consumer(deployment)
-    assert await world.api.get(f"/automations/related-to/prefect.deployment.{deployment}") == []
+    assert world.related(deployment) == []
 
 
 async def test_of_two_automations_one_stays_and_keeps_the_pause(world: World) -> None:
@@ -166,7 +163,7 @@ async def test_of_two_automations_one_stays_and_keeps_the_pause(world: World) ->
         await Registry(world.api, ledger).sync()
     first = await world.automation(deployment)
     copy = {key: first[key] for key in ("name", "description", "tags", "trigger", "actions")}
-    await world.api.post("/automations/", copy | {"enabled": False})
+    world.ask("POST", "/automations/", copy | {"enabled": False})
 
     assert await world.sync() == ["deployed", "hidden"]
 
@@ -242,7 +239,7 @@ async def test_triggers_of_a_users_own_are_left_alone(world: World) -> None:
     await world.sync()
 
     await world.sync()
-    rows = await world.api.get(f"/automations/related-to/prefect.deployment.{deployment}")
+    rows = world.related(deployment)
     assert len(rows) == 2
 
 
@@ -251,10 +248,10 @@ async def test_a_shown_condition_starts_nothing(world: World) -> None:
     shown, decided = Asset(f"s3://{mark}/shown"), await world.deploy(unique("marker"), Asset("x"))
     deployment = await world.deploy(unique("shown"), shown | CUSTOMERS)
     await world.sync()
-    await post_update(world.api, shown.uri)
+    world.post_event(ASSET_UPDATED, shown.uri)
     # Prefect works events off in order: what follows has been decided, so that was decided too.
-    await until_async(lambda: posted_and_run(world.api, SCHEDULE_SATISFIED, f"prefect.deployment.{decided}", decided))
-    assert await runs(world.api, deployment) == 0
+    await until_async(lambda: posted_and_run(world, SCHEDULE_SATISFIED, f"prefect.deployment.{decided}", decided))
+    assert world.runs(deployment) == 0
 
 
 async def test_a_running_registry_follows_within_seconds(world: World) -> None:
@@ -271,38 +268,16 @@ async def test_a_running_registry_follows_within_seconds(world: World) -> None:
             return (await world.consumer(deployment)).paused
 
         await until_async(known)
-        await until_async(lambda: shown(world.api, deployment))
+        await until_async(lambda: world.related(deployment))
         await world.switch(deployment, False)
         await until_async(paused)
     finally:
         await cancel(running)
 
 
-async def shown(api: PrefectApi, deployment: UUID) -> bool:
-    return bool(await api.get(f"/automations/related-to/prefect.deployment.{deployment}"))
-
-
-async def post_update(api: PrefectApi, uri: str) -> None:
-    await post_event(api, ASSET_UPDATED, uri)
-
-
-async def post_event(api: PrefectApi, name: str, resource: str) -> None:
-    event = {"event": name, "id": str(uuid4()), "occurred": datetime.now(UTC).isoformat()}
-    resource_json = {"prefect.resource.id": resource}
-    await api.post("/events", [event | {"resource": resource_json, "related": [], "payload": {}}])
-
-
-async def runs(api: PrefectApi, deployment: UUID) -> int:
-    return await api.post("/flow_runs/count", {"deployments": {"id": {"any_": [str(deployment)]}}})
-
-
-async def posted_and_run(api: PrefectApi, event: str, resource: str, deployment: UUID) -> bool:
-    before = await runs(api, deployment)
-    await post_event(api, event, resource)
+async def posted_and_run(world: World, event: str, resource: str, deployment: UUID) -> bool:
+    before = world.runs(deployment)
+    world.post_event(event, resource)
     with suppress(TimeoutError):
-        return await until_async(lambda: has_more(api, deployment, before), seconds=5)
+        return await until_async(lambda: world.runs(deployment) != before, seconds=5)
     return False
-
-
-async def has_more(api: PrefectApi, deployment: UUID, before: object) -> bool:
-    return await runs(api, deployment) != before

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -238,14 +237,8 @@ class Stage:
         return self._ask("POST", path, body)
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        """What Prefect answers; on SQLite it sometimes answers 503, and then it has done nothing."""
-        deadline = time.monotonic() + SECONDS
-        while True:
-            answer = self._http.request(method, path, json=body)
-            if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
-                answer.raise_for_status()
-                return answer.json() if answer.content else None
-            time.sleep(0.05)
+        answer = self._http.request(method, path, json=body).raise_for_status()
+        return answer.json() if answer.content else None
 
     def _until(self, condition: Callable[[], object]) -> None:
         until(condition, seconds=SECONDS)

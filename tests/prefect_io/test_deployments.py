@@ -10,8 +10,9 @@ from uuid import UUID, uuid4
 import pytest
 from prefect.client.schemas.responses import DeploymentResponse
 
+from assetflow.core.partitions import RollupMapper, StartOfDayMapper, WeekWindow
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.schedule_values import to_schedule
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule, PrefectUnreachable
@@ -42,6 +43,15 @@ def row(number: int = 1, updated: int = 0, **given: Any) -> dict[str, Any]:
 
 def deployment(**given: Any) -> DeploymentResponse:
     return DeploymentResponse.model_validate(row(**given))
+
+
+def test_rule_5_2_a_roll_up_that_can_never_be_complete_is_a_problem() -> None:
+    mapper = RollupMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"), window=WeekWindow())
+    schedule = to_schedule(PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=mapper))
+    text = declaration_to_text(FlowDeclaration(ConsumerOptions(schedule)))
+    problem = to_deployed(deployment(parameter_openapi_schema=schema(text)), "weekly").problem
+    assert isinstance(problem, InvalidSchedule)
+    assert problem.rule == "5.2"
 
 
 def test_the_tag_off_leaves_what_is_produced() -> None:

@@ -19,6 +19,15 @@ from tests.evaluator.fakes import recording
 from tests.evaluator.ledgers import LedgerHere, ledger_here
 
 
+async def test_consumers_are_numbered_as_they_were_deployed(
+    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
+) -> None:
+    for number in (3, 1, 2):
+        prefect.deploy(number, A)
+    await registry.sync()
+    assert [each.consumer.name for each in ledger.reader.consumers.all()] == ["flow/d3", "flow/d1", "flow/d2"]
+
+
 async def test_without_a_change_nothing_is_written_and_the_ledger_is_not_read(
     prefect: FakePrefect, ledger: LedgerHere, registry: Registry
 ) -> None:
@@ -58,6 +67,7 @@ async def test_what_producers_declare_is_stored(prefect: FakePrefect, ledger: Le
     producer = prefect.deploy(1, None, A)
     await registry.sync()
     assert known(ledger) == {}
+    assert not registry.report.steps
     assert ledger.reader.consumers.unlisted()[producer][0] == "flow/d1"
     del prefect.rows["deployments"][str(producer)]
     await registry.sync()
