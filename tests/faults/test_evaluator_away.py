@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -16,9 +17,8 @@ from assetflow.core.values.assets import Asset
 from assetflow.prefect_io.recordings import recording_to_artifact
 from tests.environment.prefect_server import PrefectServer, free_port
 from tests.faults.conftest import Judged
-from tests.faults.posted import event, post_all
 from tests.faults.proxy import Proxy
-from tests.faults.world import World
+from tests.faults.world import World, event, post_all
 from tests.integration.installation import events_of, recording
 
 pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900)]
@@ -29,6 +29,15 @@ def has_ended(process: subprocess.Popen[bytes]) -> bool:
     with suppress(subprocess.TimeoutExpired):
         process.wait(0.2)
     return process.poll() is not None
+
+
+@pytest.fixture
+def other(world: World, own_server: PrefectServer, tmp_path: Path) -> Iterator[World]:
+    """The same assets and consumers with another ledger."""
+    other = World(own_server, tmp_path / "other")
+    other.mark = world.mark
+    yield other
+    other.close()
 
 
 @pytest.mark.failure(
@@ -195,28 +204,23 @@ def test_an_evaluator_killed_in_a_backlog_goes_on_where_it_was(world: World, jud
 )
 @pytest.mark.usefixtures("on_a_file")
 def test_an_update_beside_a_ledger_that_was_taken_over_reaches_the_other_one(
-    world: World, own_server: PrefectServer, tmp_path: Path, judged: Judged
+    world: World, other: World, judged: Judged
 ) -> None:
     a = world.uri("a")
     deployment = world.deploy("one", Asset(a))
     first = world.begin()
-    other = World(own_server, tmp_path / "other")
-    other.mark = world.mark
-    try:
-        other.start("--take-over")
-        assert first.wait(60) == 2, world.log
-        emitted = world.command("emit", a)
-        assert emitted.returncode == 0, emitted.stderr
-        assert "has taken over" in emitted.stderr
-        world.run_of(deployment)
-        other.until(lambda: len(other.recorded()) == 1)
-        assert world.recorded() == []
-        other.terminate()
-        world.start("--take-over")
-        assert "has taken over" not in world.command("emit", a).stderr
-        world.until(lambda: len(world.runs(deployment)) == 2)
-    finally:
-        other.close()
+    other.start("--take-over")
+    assert first.wait(60) == 2, world.log
+    emitted = world.command("emit", a)
+    assert emitted.returncode == 0, emitted.stderr
+    assert "has taken over" in emitted.stderr
+    world.run_of(deployment)
+    other.until(lambda: len(other.recorded()) == 1)
+    assert world.recorded() == []
+    other.terminate()
+    world.start("--take-over")
+    assert "has taken over" not in world.command("emit", a).stderr
+    world.until(lambda: len(world.runs(deployment)) == 2)
     world.settle()
     assert judged(world).runs == 2
 
@@ -228,30 +232,23 @@ def test_an_update_beside_a_ledger_that_was_taken_over_reaches_the_other_one(
     "`emit` warns. The first ledger's evaluator, or the next `emit` there, writes to Prefect what the other ledger "
     "lacks",
 )
-def test_updates_that_a_server_takes_before_it_notices_reach_the_other_ledger(
-    world: World, own_server: PrefectServer, tmp_path: Path
-) -> None:
+def test_updates_that_a_server_takes_before_it_notices_reach_the_other_ledger(world: World, other: World) -> None:
     """Its evaluator looks every 10 s whether another ledger has taken over; its API answers 200 until then."""
     a, port = world.uri("a"), free_port()
     world.deploy("one", Asset(a))
     first = world.begin("--port", str(port), program=("-m", "assetflow", "server", "start"))
-    other = World(own_server, tmp_path / "other")
-    other.mark = world.mark
     posted: list[str] = []
-    try:
-        other.start("--take-over")
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as api, suppress(httpx.TransportError):
-            while not has_ended(first):
-                posted.append(str(uuid4()))
-                answer = api.post("/api/v1/events", json={"events": [{"uri": a, "id": posted[-1]}]})
-                if not answer.is_success:
-                    posted.pop()
-        accepted = set(posted[:-1])
-        assert first.wait(60) == 2, world.log
-        assert {str(event.id) for event in world.recorded()} & accepted
-        other.until(lambda: accepted <= {str(event.id) for event in other.recorded()}, 60)
-    finally:
-        other.close()
+    other.start("--take-over")
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as api, suppress(httpx.TransportError):
+        while not has_ended(first):
+            posted.append(str(uuid4()))
+            answer = api.post("/api/v1/events", json={"events": [{"uri": a, "id": posted[-1]}]})
+            if not answer.is_success:
+                posted.pop()
+    accepted = set(posted[:-1])
+    assert first.wait(60) == 2, world.log
+    assert {str(event.id) for event in world.recorded()} & accepted
+    other.until(lambda: accepted <= {str(event.id) for event in other.recorded()}, 60)
 
 
 @pytest.mark.failure(
@@ -270,9 +267,7 @@ def test_updates_that_a_server_takes_before_it_notices_reach_the_other_ledger(
     "its evaluator exits with 2: `this Prefect belongs to the ledger …`; use that ledger, or `--take-over`",
 )
 @pytest.mark.usefixtures("on_a_file")
-def test_two_evaluators_and_two_ledgers_on_one_prefect(
-    world: World, own_server: PrefectServer, tmp_path: Path, judged: Judged
-) -> None:
+def test_two_evaluators_and_two_ledgers_on_one_prefect(world: World, other: World, judged: Judged) -> None:
     """The second one is refused; frozen past its lease and woken, the first one doubles nothing."""
     a = world.uri("a")
     world.deploy("one", Asset(a))
@@ -280,13 +275,9 @@ def test_two_evaluators_and_two_ledgers_on_one_prefect(
     refused = world.command("evaluator", "start")
     assert refused.returncode == 2
     assert f"process {first.pid}" in refused.stderr
-    other = World(own_server, tmp_path / "other")
-    try:
-        foreign = other.command("evaluator", "start")
-        assert foreign.returncode == 2
-        assert "--take-over" in foreign.stderr
-    finally:
-        other.close()
+    foreign = other.command("evaluator", "start")
+    assert foreign.returncode == 2
+    assert "--take-over" in foreign.stderr
     world.freeze()
     world.until(lambda: not world.status()[1]["evaluator"]["alive"], 60)
     post_all(world, [event(a, datetime.now(UTC)) for _ in range(20)])

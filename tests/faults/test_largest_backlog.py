@@ -10,8 +10,7 @@ import pytest
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from tests.faults.conftest import Judged
-from tests.faults.posted import event, post_all
-from tests.faults.world import World
+from tests.faults.world import World, event, post_all
 
 pytestmark = [pytest.mark.faults, pytest.mark.prefect, pytest.mark.timeout(900)]
 

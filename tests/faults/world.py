@@ -16,6 +16,7 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
+from uuid import uuid4
 
 import httpx
 
@@ -34,6 +35,7 @@ Kind = Literal["task", "materialize", "emit", "post"]
 PRODUCER = Path(__file__).with_name("producer.py")
 ROOT = Path(__file__).parents[2]
 PAGE = 200
+BATCH = 100
 PATIENCE = 400
 COALESCING = "coalesced"
 CONSUMERS = ("both", "either", "nested", "aliased", "partitioned", COALESCING)
@@ -339,3 +341,29 @@ def accepted_notes(world: World) -> list[str]:
     notes = [json.loads(line) for each in world.producers for line in each.notes.read_text().splitlines()]
     told = [note["accepted"] for note in notes if "accepted" in note]
     return told if world.worker is None else told + world.worker.accepted
+
+
+# Updates that somebody posts to Prefect as events, many at a time
+
+
+def event(uri: str, occurred: datetime, **extra: Any) -> dict[str, Any]:
+    return {
+        "id": str(uuid4()),
+        "event": "assetflow.asset.updated",
+        "occurred": occurred.isoformat(),
+        "resource": {"prefect.resource.id": uri},
+        "related": [],
+        "payload": {"extra": extra},
+    }
+
+
+def post_all(world: World, events: list[dict[str, Any]]) -> None:
+    """Post events, and return when Prefect's log has them."""
+    before = _in_log(world)
+    for start in range(0, len(events), BATCH):
+        world.post("/events", events[start : start + BATCH])
+    world.until(lambda: _in_log(world) >= before + len(events), 300)
+
+
+def _in_log(world: World) -> int:
+    return world.post("/events/filter", {"filter": updates_filter(), "limit": 1})["total"]
