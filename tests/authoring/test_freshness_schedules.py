@@ -96,15 +96,12 @@ def test_a_flow_without_versions_is_stored_without_outputs() -> None:
     assert "outputs" not in stored
 
 
-def test_8_15_eager_and_on_missing_say_how_long_a_run_takes() -> None:
+def test_8_15_eager_says_how_long_a_run_takes_and_whether_it_catches_up() -> None:
     span = timedelta(minutes=40)
     found = [each.as_schedule().keeping for each in (Eager(expected_duration=span), OnMissing(expected_duration=span))]
     assert [each.expected_duration for each in found if each is not None] == [span, span]
     with pytest.raises(InvalidSchedule, match="expected_duration"):
         Eager(expected_duration=timedelta(seconds=-1))
-
-
-def test_catchup_takes_true_and_false() -> None:
     found = [Eager(catchup=value).as_schedule().keeping for value in (True, False)]
     assert [each.catchup for each in found if each is not None] == ["all", "none"]
 
@@ -174,23 +171,17 @@ def test_8_11_a_deployment_stores_the_policies_of_what_its_tasks_make() -> None:
     stored = declaration_from_text(text)
     assert stored == report.declaration
     assert stored.options.data.policies == {BOARD.token: NINE}
+    plain = report.with_options(schedule=RAW)
+    assert plain.declaration.outputs == (Output(BOARD.token, (RAW.token,)),)
+    made = asset(uri=BOARD.uri, freshness=NINE)(lambda: None)
+    assert made.asset.freshness == NINE
+    assert made.declaration.options.data.policies == {BOARD.token: NINE}
 
 
 def test_8_11_a_flow_that_runs_on_an_asset_may_say_how_old_it_may_be() -> None:
     reader = flow(name="reader", schedule=BOARD)(lambda: None)
     stored = declaration_from_text(declaration_to_text(reader.declaration))
     assert stored.options.data.policies == {BOARD.token: NINE}
-
-
-def test_8_11_with_a_policy_it_is_stored_what_an_output_is_made_from() -> None:
-    plain = report.with_options(schedule=RAW)
-    assert plain.declaration.outputs == (Output(BOARD.token, (RAW.token,)),)
-
-
-def test_8_11_asset_takes_a_policy() -> None:
-    made = asset(uri=BOARD.uri, freshness=NINE)(lambda: None)
-    assert made.asset.freshness == NINE
-    assert made.declaration.options.data.policies == {BOARD.token: NINE}
 
 
 def test_8_11_inputs_are_assets_or_references() -> None:

@@ -54,11 +54,8 @@ def test_an_extra_that_is_assigned_is_recorded() -> None:
     ]
 
 
-def test_outlet_events_has_get_in_and_iteration() -> None:
+def test_outlet_and_inlet_events_have_get_in_and_iteration() -> None:
     assert asks_outlets.fn() == [[ORDERS, ALIAS], 2, True, False, None, True]
-
-
-def test_inlet_events_has_get_in_and_iteration() -> None:
     shown = [f"<past events of {ORDERS.uri}>", "<past events of latest>"]
     assert asks_inlets.fn() == [[ORDERS, ALIAS], 2, True, False, None, shown]
 

@@ -137,19 +137,13 @@ def test_rule_8_2_the_version_is_the_one_that_was_pinned_however_many_updates_fo
     assert (events.version, narrow.version) == ("etag", "etag")
 
 
-def test_rule_8_2_an_update_without_a_version_is_a_version_of_its_own() -> None:
+def test_rule_8_2_an_update_without_a_version_is_one_of_its_own_and_a_pruned_one_has_none() -> None:
     assert pinned(Listed(6), 3).version == str(UUID(int=3))
-
-
-def test_rule_8_2_without_a_pin_the_version_is_that_of_now_and_one_event_is_read() -> None:
+    assert pinned(Listed(6), 77).version is None
     source = Listed(60)
     assert EventSequence(source, PastEventQuery(A.token)).version == str(UUID(int=59))
     assert source.read == 1
     assert EventSequence(Listed(0), PastEventQuery(A.token)).version is None
-
-
-def test_rule_8_2_an_update_that_was_pruned_meanwhile_has_no_version() -> None:
-    assert pinned(Listed(6), 77).version is None
 
 
 class Known:

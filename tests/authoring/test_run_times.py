@@ -63,9 +63,6 @@ def test_a_run_of_a_schedule_has_its_previous_and_its_own_time() -> None:
     assert interval(BOTH, **by_schedule()) == (TWO - HOUR, TWO)
     assert interval(BOTH, **by_schedule(OTHER)) == (TWO - 7 * HOUR, TWO)
     assert interval(BOTH, HOURLY, **by_schedule(OTHER)) == (TWO - 7 * HOUR, TWO)
-
-
-def test_a_late_run_has_the_interval_of_its_time() -> None:
     assert interval([Every(HOUR)], start_time=TWO + 5 * HOUR, **by_schedule()) == (TWO - HOUR, TWO)
 
 

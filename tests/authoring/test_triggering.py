@@ -36,9 +36,6 @@ def test_lookups_by_asset_uri_reference_and_alias_are_oldest_first() -> None:
     assert numbers(found[Asset.ref(name="a")]) == [1, 3]
     assert numbers(found[AssetAlias("x")]) == [2, 3]
     assert numbers(found.all()) == [1, 2, 3]
-
-
-def test_an_asset_that_did_not_trigger_the_run_has_no_events() -> None:
     found = TriggeringAssetEvents(EVENTS)
     assert found[C] == []
     assert C not in found

@@ -247,17 +247,11 @@ def explained(*rows: dict[str, Any], ended: datetime | None = None, state: str =
     return with_run_now(told, NOW, opened)
 
 
-def test_a_run_that_has_ended_is_not_asked_about() -> None:
-    assert explained(row("SCHEDULED", "Late", seconds=60), ended=NOW).facts.run.not_started is None
-
-
-def test_without_an_answer_the_explanation_stays() -> None:
-    assert explained().run.words == f"It started the flow run {RUN} at 2026-01-01 11:55:00 UTC."
-
-
-def test_what_was_found_is_kept_with_the_run() -> None:
+def test_what_was_found_is_kept_with_a_run_that_goes_on() -> None:
     found = explained(row("SCHEDULED", "Late", seconds=60)).facts.run.not_started
     assert found == NotStarted(NOW - timedelta(seconds=60), pool="laptop")
+    assert explained(row("SCHEDULED", "Late", seconds=60), ended=NOW).facts.run.not_started is None
+    assert explained().run.words == f"It started the flow run {RUN} at 2026-01-01 11:55:00 UTC."
 
 
 def failed(message: str | None, kind: str = "FAILED") -> Any:

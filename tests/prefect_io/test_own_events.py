@@ -157,13 +157,7 @@ def test_rule_8_5_the_event_says_why_an_eager_flow_was_asked_for_the_run() -> No
     raw = {"kind": "data", "uri": "s3://shop/raw", "partition_key": "k"}
     found = payload(Cause("data", "s3://shop/raw", "k"), Cause("code"))
     assert found["because"] == [raw, {"kind": "code", "uri": None, "partition_key": None}]
-
-
-def test_of_very_many_causes_the_first_are_named() -> None:
     found = payload(*(Cause("data", f"s3://shop/{number}") for number in range(CAUSES_NAMED + 5)))
     assert isinstance(found["because"], list)
     assert len(found["because"]) == CAUSES_NAMED
-
-
-def test_other_decisions_have_no_causes() -> None:
     assert "because" not in payload()

@@ -59,13 +59,7 @@ def test_it_says_why_in_a_sentence_and_lists_what_was_consumed() -> None:
         f"In assetflow: [this run](http://assets.test/runs/{RUN}) · "
         "[its flow](http://assets.test/consumers/report/prod)"
     )
-
-
-def test_without_pages_there_are_no_links_to_them() -> None:
     assert "](" not in note(update(ORDERS, 1), update(CUSTOMERS, 2))
-
-
-def test_partition_keys_have_a_column_if_there_are_any() -> None:
     assert "| Partition |" in note(update(ORDERS, 1, partition_key="2026-11-20"), schedule=ORDERS)
     assert "| Partition |" not in note(update(ORDERS, 1), schedule=ORDERS)
 
