@@ -19,8 +19,8 @@ from assetflow.operations.graph import newest_traces, trace_of
 from assetflow.operations.lookup import find_consumer, find_uri
 from assetflow.operations.runs_by_hand import retry_ended
 from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, receipts_of, updates_happened
+from assetflow.web.live import LateRun, LateRuns, look_again, states_address
 from assetflow.web.pages import Form, Pages, TheForm, ThePages, in_words, url
-from assetflow.web.prefect_runs import LateRun, LateRuns, look_again, states_address
 
 router = APIRouter()
 

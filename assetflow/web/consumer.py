@@ -28,9 +28,9 @@ from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.lookup import Selection, consumer_at, list_in_order, switch
 from assetflow.operations.runs_by_hand import RunWanted, start_run
 from assetflow.operations.what_if import Preview, if_all_resumed, if_resumed, if_run
+from assetflow.web.live import look_again, states_address
 from assetflow.web.pages import SOMEBODY, Form, PagePlaces, Pages, TheForm, ThePages, in_words, url, wants_fragment
 from assetflow.web.plots import RUNS, run_bars
-from assetflow.web.prefect_runs import look_again, states_address
 from assetflow.web.previews import MOST, show_preview
 
 router = APIRouter()

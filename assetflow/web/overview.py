@@ -18,8 +18,8 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter
 from assetflow.operations.needs import Need, NeedKind, OldAsset, alike, too_old_now, too_old_soon, with_doing
 from assetflow.web.happened import decisions_happened, happened, receipts_of, updates_happened
+from assetflow.web.live import LateRun, LateRuns, look_again, states_address
 from assetflow.web.pages import ThePages, address, url, wants_fragment
-from assetflow.web.prefect_runs import LateRun, LateRuns, look_again, states_address
 
 NEEDS = 3
 # How much that needs a person is shown at first, and the address of all of it.

@@ -29,9 +29,9 @@ from assetflow.operations.runs_by_hand import retry_ended, run_again
 from assetflow.prefect_io.flow_runs import MOST
 from assetflow.prefect_io.open_runs import with_run_now
 from assetflow.prefect_io.run_ends import RunInPrefect, run_in_prefect
+from assetflow.web.live import SECONDS_TO_ANSWER, RunStates, look_again, states_address
 from assetflow.web.pages import PagePlaces, Pages, TheForm, ThePages, in_words, url
 from assetflow.web.plots import metric_words
-from assetflow.web.prefect_runs import SECONDS_TO_ANSWER, RunStates, look_again, states_address
 
 router = APIRouter()
 

@@ -38,10 +38,9 @@ from assetflow.web import (
     search,
     troubles,
 )
-from assetflow.web.live import Live
+from assetflow.web.live import LateRuns, Live, RunStates
 from assetflow.web.login import LOGIN, LOGOUT, Sessions, ask_again, ask_for_key, typed_in, with_login
 from assetflow.web.pages import TOKEN, MarkedFiles, Pages, StaleForm, read_fields, url
-from assetflow.web.prefect_runs import LateRuns, RunStates
 
 ROUTERS = tuple(
     module.router

@@ -18,7 +18,7 @@ from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.web import consumer, create_site
-from assetflow.web.prefect_runs import LateRun, LateRuns
+from assetflow.web.live import LateRun, LateRuns
 from tests.api.serving import serving
 from tests.browser.clicks import Clicks
 from tests.browser.shown import Shown, violations

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from assetflow.api.requests import Backend
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
-from assetflow.web.prefect_runs import RunStates
+from assetflow.web.live import RunStates
 from tests.api.fake_prefect import FakePrefect
 from tests.cli.shop import NOON, ORDERS, deploy, update
 from tests.web.conftest import MakeSite
