@@ -11,8 +11,7 @@ import cyclopts
 from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.events import events_table
-from assetflow.cli.layouts import UNKNOWN, freshness_cell, state_cell, status_parts
+from assetflow.cli.layouts import UNKNOWN, events_table, freshness_cell, state_cell, status_parts
 from assetflow.cli.output import (
     NOTHING_KEPT,
     answer,
@@ -30,34 +29,25 @@ from assetflow.cli.output import (
 from assetflow.cli.values import AsJson, AssetName, Wide, this_user
 from assetflow.core.explain import shown_event
 from assetflow.core.explain.status import Status
-from assetflow.core.shapes import TextOrNull, as_json, shape
+from assetflow.core.shapes import as_json, shape
 from assetflow.core.values.addresses import redact
-from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import CheckedData, CheckHistory, CheckResult
 from assetflow.core.values.words import ago, at, shown
 from assetflow.errors import InvalidCall, UnknownAsset
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import AssetRecord, DeclaredEdge, EventFilter, RedactedExtra
+from assetflow.ledger.records import AssetRecord, EventFilter
 from assetflow.operations import lookup
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_uri
 
 app = cyclopts.App(name="assets", help="Assets: what tasks update and flows run on.")
-ByToken = dict[Token, list[str]]
 
 
 @shape
-class AssetLine:
+class AssetLine(AssetRecord):
     """An asset with the flows that update it and the flows that run on it."""
 
-    id: int
-    uri: str
-    names: Sequence[str]
-    group: TextOrNull
-    extra: RedactedExtra
-    aliases: Sequence[str]
-    first_seen: datetime
     last_update: datetime | None
     events: int
     producers: Sequence[str]
@@ -98,44 +88,20 @@ def _nothing(group: str | None, hidden: bool, listed: Sequence[AssetLine]) -> st
 
 def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:
     """Return the assets that are hidden, or all others, ordered by URI."""
-    left_out = reader.assets.hidden()
-    activity = reader.assets.activity()
-    producers, consumers = _producers(reader.lineage.declared()), _consumers(reader)
+    left_out, activity = reader.assets.hidden(), reader.assets.activity()
+    listed = [asset for asset in reader.assets.all() if (asset.uri in left_out) == hidden]
+    users = reader.assets.users_of(listed)
     return [
         AssetLine(
             **vars(asset),
             last_update=activity[asset.uri].last if asset.uri in activity else None,
             events=activity[asset.uri].events if asset.uri in activity else 0,
-            producers=_names(producers, asset),
-            consumers=_names(consumers, asset),
+            producers=sorted(users[asset.uri].producers),
+            consumers=sorted(users[asset.uri].scheduled),
             hidden=hidden,
         )
-        for asset in reader.assets.all()
-        if (asset.uri in left_out) == hidden
+        for asset in listed
     ]
-
-
-def _producers(edges: Iterable[DeclaredEdge]) -> ByToken:
-    found: ByToken = {}
-    for edge in edges:
-        if edge.direction == "produces":
-            found.setdefault(Token(edge.kind, edge.value), []).append(edge.name)
-    return found
-
-
-def _consumers(reader: Reader) -> ByToken:
-    found: ByToken = {}
-    for record in reader.consumers.all():
-        for token in record.consumer.schedule.tokens:
-            found.setdefault(token, []).append(record.consumer.name)
-    return found
-
-
-def _names(by_token: ByToken, asset: AssetRecord) -> list[str]:
-    tokens = [Token("uri", asset.uri)]
-    tokens += [Token("name", name) for name in asset.names]
-    tokens += [Token("alias", alias) for alias in asset.aliases]
-    return sorted({name for token in tokens for name in by_token.get(token, ())})
 
 
 def _cells(each: AssetLine) -> list[Text]:

@@ -5,21 +5,18 @@ Contract 3.7 and 4.6.
 
 from __future__ import annotations
 
-import json as json_format
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from uuid import UUID
 
 import cyclopts
-from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.layouts import show_explanation
+from assetflow.cli.layouts import events_table, show_explanation
 from assetflow.cli.output import (
     answer,
     empty_message,
     id_cell,
     lists,
-    rows,
     table,
     tell,
     text,
@@ -27,9 +24,7 @@ from assetflow.cli.output import (
 )
 from assetflow.cli.values import AsJson, AtLeastOne, DecisionName, EventName, Time, Wide, since_option, this_user
 from assetflow.core.explain import shown_event, source_of
-from assetflow.core.values.addresses import redact
-from assetflow.core.values.events import AssetEvent
-from assetflow.core.values.words import count, shown
+from assetflow.core.values.words import count
 from assetflow.errors import InvalidCall, places
 from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.explanations import event_explanation
@@ -42,8 +37,6 @@ from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import find_consumer, find_decision, find_event, find_uri, select
 
 app = cyclopts.App(name="events", help="Events: updates of assets, and what each consumer did with them.")
-
-_SHOWN = 60
 
 
 @app.command
@@ -107,47 +100,12 @@ def show_event(event: EventName, /, *, json: AsJson = False) -> None:
     show_explanation(explanation, json=json)
 
 
-def events_table(found: Iterable[AssetEvent], *, empty: str, wide: bool) -> RenderableType:
-    """Return a table of events.
-
-    Parameters:
-        empty: what to say without events.
-        wide: the command's `--wide`.
-    """
-    made = table("#", "asset", "key", "occurred", "by", "extra", "id", right=("#",), whole=("id",))
-    cells = (_cells(event, wide) for event in found)
-    return rows(made, cells, empty=empty, spare=("extra", "by", "id"), wide=wide)
-
-
-def _cells(event: AssetEvent, wide: bool) -> list[Text]:
-    return [
-        Text(str(event.sequence)),
-        text(event.asset.name),
-        text(event.partition_key or ""),
-        time_cell(event.occurred),
-        text(source_of(event.origin)),
-        Text(_shortened(event.extra)),
-        id_cell(event.id, wide=wide),
-    ]
-
-
-def _shortened(extra: Mapping[str, object]) -> str:
-    if not extra:
-        return ""
-    extra_text = shown(json_format.dumps(redact(extra), ensure_ascii=False))
-    return extra_text if len(extra_text) <= _SHOWN else f"{extra_text[: _SHOWN - 1]}…"
-
-
 def _refused(found: list[RefusedRecord], *, wide: bool, json: bool, empty: str) -> None:
-    made = table("at", "reason", "rule", "source", "id", whole=("id",))
     cells = (
-        [
-            time_cell(each.at),
-            *map(text, (each.reason, each.rule or "", each.source)),
-            id_cell(each.id, wide=wide),
-        ]
+        [time_cell(each.at), *map(text, (each.reason, each.rule or "", each.source)), id_cell(each.id, wide=wide)]
         for each in found
     )
+    made = table("at", "reason", "rule", "source", "id", whole=("id",))
     answer(found, made, cells, json=json, empty=empty, spare=("source", "rule", "id"), wide=wide)
 
 

@@ -1,4 +1,4 @@
-"""Lay out explanations, statuses and runs for a terminal."""
+"""Lay out explanations, statuses, events and runs for a terminal."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from assetflow.core.explain import (
     EventSummary,
     PartitionExplanation,
     ReceiptExplanation,
+    source_of,
     summary_of,
 )
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.status import AssetExplanation, DataStep, ReadVersion, RunRead, Status, short
 from assetflow.core.rules.ended_runs import EndedRun, Failing
-from assetflow.core.values.addresses import redacted
+from assetflow.core.values.addresses import redact, redacted
+from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.words import at, count, rounded_in_words, shown
 from assetflow.errors import AssetflowError
 from assetflow.ledger.records import DecisionRecord
@@ -43,6 +45,8 @@ _LEAST = 50
 _MOST = 100
 # The largest number of keys of a consumer to list; `assetflow plan` and `assetflow runs ls --failed` list them.
 _TARGETS = 5
+# The largest number of characters of an extra in a list.
+_EXTRA = 60
 
 
 Explanation = ConsumerExplanation | PartitionExplanation | DecisionExplanation | EventExplanation
@@ -284,6 +288,37 @@ def _version(version: str | None, recorded: datetime | None) -> list[Text]:
     if version is None:
         return [Text("–", "dim"), Text()]
     return [text(short(version)), time_cell(recorded)]
+
+
+def events_table(found: Iterable[AssetEvent], *, empty: str, wide: bool) -> RenderableType:
+    """Return a table of events.
+
+    Parameters:
+        empty: what to say without events.
+        wide: the command's `--wide`.
+    """
+    made = table("#", "asset", "key", "occurred", "by", "extra", "id", right=("#",), whole=("id",))
+    cells = (_listed_event(event, wide) for event in found)
+    return rows(made, cells, empty=empty, spare=("extra", "by", "id"), wide=wide)
+
+
+def _listed_event(event: AssetEvent, wide: bool) -> list[Text]:
+    return [
+        Text(str(event.sequence)),
+        text(event.asset.name),
+        text(event.partition_key or ""),
+        time_cell(event.occurred),
+        text(source_of(event.origin)),
+        Text(_shortened(event.extra)),
+        id_cell(event.id, wide=wide),
+    ]
+
+
+def _shortened(extra: Mapping[str, object]) -> str:
+    if not extra:
+        return ""
+    extra_text = shown(json.dumps(redact(extra), ensure_ascii=False))
+    return extra_text if len(extra_text) <= _EXTRA else f"{extra_text[: _EXTRA - 1]}…"
 
 
 RUN_SPARE = ("run id", "because of", "key", "run", "took", "started")

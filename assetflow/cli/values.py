@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, time, timedelta
+from functools import partial
 from typing import Annotated, cast
 from uuid import UUID
 
@@ -94,14 +95,6 @@ def _id(_: object, tokens: Sequence[Token]) -> UUID:
         raise ValueError(f"{text!r} is not a UUID; write 01890a5d-ac96-774b-bcce-b302099a8057") from None
 
 
-def _event(_: object, tokens: Sequence[Token]) -> UUID | int | IdStart:
-    return _number_or_id(tokens[0].value, "an event", "its id; `assetflow events ls` shows both")
-
-
-def _decision(_: object, tokens: Sequence[Token]) -> UUID | int | IdStart:
-    return _number_or_id(tokens[0].value, "a decision", "an id; `assetflow decisions ls` shows both")
-
-
 def _run(_: object, tokens: Sequence[Token]) -> UUID | IdStart:
     text = tokens[0].value
     with suppress(ValueError):
@@ -112,7 +105,8 @@ def _run(_: object, tokens: Sequence[Token]) -> UUID | IdStart:
     return start
 
 
-def _number_or_id(text: str, what: str, or_what: str) -> UUID | int | IdStart:
+def _number_or_id(_: object, tokens: Sequence[Token], *, what: str, or_what: str) -> UUID | int | IdStart:
+    text = tokens[0].value
     # A text of digits is a number, unless no number begins like that.
     if text.isascii() and text.isdigit() and not (text.startswith("0") and len(text) > 1):
         return int(text)
@@ -143,7 +137,9 @@ AssetName = Annotated[str, Parameter(help="The asset: its URI or its name.")]
 Age = Annotated[timedelta, Parameter(converter=_age)]
 Time = Annotated[datetime, Parameter(converter=_time)]
 Id = Annotated[UUID, Parameter(converter=_id, accepts_keys=False)]
+_event = partial(_number_or_id, what="an event", or_what="its id; `assetflow events ls` shows both")
 EventName = Annotated[UUID | int | IdStart, Parameter(converter=_event, accepts_keys=False)]
+_decision = partial(_number_or_id, what="a decision", or_what="an id; `assetflow decisions ls` shows both")
 DecisionName = Annotated[UUID | int | IdStart, Parameter(converter=_decision, accepts_keys=False)]
 RunName = Annotated[UUID | IdStart, Parameter(converter=_run, accepts_keys=False)]
 ZeroOrMore = Annotated[int, Parameter(converter=_whole_number, validator=Number(gte=0))]

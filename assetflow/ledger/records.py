@@ -26,17 +26,17 @@ RedactedExtra = Annotated[Mapping[str, object], As(dict[str, Any], redact)]
 DecisionStatus = Literal["waiting", "launched", "ended", "undeliverable"]
 
 
-@dataclass(frozen=True)
+@shape
 class AssetRecord:
     """An asset. Its id never changes; group and extra are as declared last."""
 
     id: int
     uri: str
-    group: str
-    extra: Mapping[str, object]
+    names: Sequence[str]
+    group: TextOrNull
+    extra: RedactedExtra
+    aliases: Sequence[str]
     first_seen: datetime
-    names: tuple[str, ...]
-    aliases: tuple[str, ...]
 
 
 @dataclass(frozen=True)

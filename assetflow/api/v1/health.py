@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 
 from fastapi import APIRouter, Response
 from prometheus_client import CollectorRegistry, Metric
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily as Counted
+from prometheus_client.core import GaugeMetricFamily as Measured
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
@@ -20,7 +22,7 @@ from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.core.values.words import iso
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
 from assetflow.evaluator.runs.launch import METRICS
-from assetflow.ledger.lease import Lease, downtime
+from assetflow.ledger.lease import downtime
 from assetflow.ledger.records import LedgerCounts, WatcherRecord
 
 router = APIRouter(tags=["health"], route_class=EtagRoute)
@@ -49,7 +51,13 @@ def check_readiness(backend: TheBackend) -> Json:
     document = {
         "status": "not ready" if troubles else "ready",
         "problems": troubles,
-        "evaluator": None if lease is None else _evaluator(lease),
+        "evaluator": lease
+        and {
+            "host": lease.holder.host,
+            "pid": lease.holder.pid,
+            "since": iso(lease.since),
+            "renewed": iso(lease.renewed),
+        },
     }
     return Json(document, 503 if troubles else 200)
 
@@ -59,11 +67,6 @@ def get_ledger(reader: TheReader) -> LedgerOut:
     """Return the size and the state of the ledger."""
     url = reader.prefect_api_url()
     return LedgerOut(**vars(reader.status()), id=reader.id, created=reader.created, prefect_api_url=url)
-
-
-def _evaluator(lease: Lease) -> dict[str, object]:
-    holder = lease.holder
-    return {"host": holder.host, "pid": holder.pid, "since": iso(lease.since), "renewed": iso(lease.renewed)}
 
 
 metrics_router = APIRouter(include_in_schema=False)
@@ -99,77 +102,98 @@ class _Numbers(Collector):
     policies: Sequence[AssetFreshness]
 
     def collect(self) -> Iterator[Metric]:
-        status, condition = self.status, self.condition
-        yield CounterMetricFamily("assetflow_events_recorded", "Updates in the ledger.", status.last_event)
-        yield CounterMetricFamily("assetflow_events_refused", "Updates that were refused.", status.refused)
-        yield CounterMetricFamily("assetflow_decisions", "Decisions that were made.", status.last_decision)
-        yield GaugeMetricFamily("assetflow_decisions_undeliverable", "Decisions that get no run.", status.undeliverable)
-        yield GaugeMetricFamily(
-            "assetflow_decisions_waiting", "Decisions whose run has not been created yet.", status.waiting
+        status, condition, lag = self.status, self.condition, self.condition.lag
+        queued = (([consumer], size) for consumer, size in self.queues.items())
+        yield from (
+            Counted("assetflow_events_recorded", "Updates in the ledger.", status.last_event),
+            Counted("assetflow_events_refused", "Updates that were refused.", status.refused),
+            Counted("assetflow_decisions", "Decisions that were made.", status.last_decision),
+            Measured("assetflow_decisions_undeliverable", "Decisions that get no run.", status.undeliverable),
+            Measured("assetflow_decisions_waiting", "Decisions whose run has not been created yet.", status.waiting),
+            Measured(
+                "assetflow_decisions_oldest_waiting_seconds",
+                "Age of the oldest of them.",
+                self._age(condition.oldest_waiting),
+            ),
+            Measured("assetflow_decisions_running", "Decisions whose run has not ended.", status.running),
+            _of_each(Measured, "assetflow_queued_events", "Updates in a consumer's queue.", ["consumer"], queued),
+            Measured("assetflow_evaluator_up", "1 if an evaluator is running.", condition.evaluators.alive),
+            *self._watchers(),
+            *self._freshness(),
+            Measured(
+                "assetflow_failing", "Flows, or keys of flows, that failed and were not made good.", condition.failed
+            ),
+            Measured("assetflow_prefect_up", "1 if Prefect answers.", lag is not None),
         )
-        yield GaugeMetricFamily(
-            "assetflow_decisions_oldest_waiting_seconds",
-            "Age of the oldest of them.",
-            self._age(condition.oldest_waiting),
-        )
-        yield GaugeMetricFamily("assetflow_decisions_running", "Decisions whose run has not ended.", status.running)
-        queued = GaugeMetricFamily("assetflow_queued_events", "Updates in a consumer's queue.", labels=["consumer"])
-        for consumer, size in self.queues.items():
-            queued.add_metric([consumer], size)
-        yield queued
-        yield GaugeMetricFamily("assetflow_evaluator_up", "1 if an evaluator is running.", condition.evaluators.alive)
-        yield from self._watchers()
-        yield from self._freshness()
-        yield GaugeMetricFamily(
-            "assetflow_failing", "Flows, or keys of flows, that failed and were not made good.", condition.failed
-        )
-        yield GaugeMetricFamily("assetflow_prefect_up", "1 if Prefect answers.", condition.lag is not None)
-        if condition.lag is not None:
-            yield GaugeMetricFamily(
-                "assetflow_prefect_lag_updates", "Updates in Prefect that are not recorded yet.", condition.lag.updates
-            )
-            oldest = self._age(condition.lag.oldest)
-            yield GaugeMetricFamily("assetflow_prefect_lag_seconds", "Age of the oldest of them.", oldest)
-            yield GaugeMetricFamily(
-                "assetflow_runs_late", "Runs of decisions that wait for a worker.", len(condition.not_started)
+        if lag is not None:
+            late = len(condition.not_started)
+            yield from (
+                Measured("assetflow_prefect_lag_updates", "Updates in Prefect that are not recorded yet.", lag.updates),
+                Measured("assetflow_prefect_lag_seconds", "Age of the oldest of them.", self._age(lag.oldest)),
+                Measured("assetflow_runs_late", "Runs of decisions that wait for a worker.", late),
             )
 
     def _watchers(self) -> Iterator[Metric]:
-        yield GaugeMetricFamily(
-            "assetflow_watchers_up", "1 if a process runs the watchers.", self.condition.watching.alive
+        def of_each(
+            kind: type[Counted | Measured], name: str, about: str, value: Callable[[WatcherRecord], float | None]
+        ) -> Metric:
+            found = (([each.name], value(each)) for each in self.watchers)
+            return _of_each(kind, f"assetflow_watcher_{name}", about, ["watcher"], found)
+
+        yield from (
+            Measured("assetflow_watchers_up", "1 if a process runs the watchers.", self.condition.watching.alive),
+            of_each(Measured, "failing", "1 if the watcher fails.", lambda each: each.state == "failing"),
+            of_each(Measured, "waiting", "What waits at the watcher's source.", attrgetter("lag")),
+            of_each(Counted, "updates", "Updates that the watcher made.", attrgetter("updates")),
+            of_each(Counted, "refused", "What the watcher refused.", attrgetter("refused")),
+            of_each(
+                Measured,
+                "last_update_timestamp_seconds",
+                "When it recorded its last update.",
+                lambda each: each.last_update and each.last_update.timestamp(),
+            ),
         )
-        label = ["watcher"]
-        failing = GaugeMetricFamily("assetflow_watcher_failing", "1 if the watcher fails.", labels=label)
-        waiting = GaugeMetricFamily("assetflow_watcher_waiting", "What waits at the watcher's source.", labels=label)
-        updates = CounterMetricFamily("assetflow_watcher_updates", "Updates that the watcher made.", labels=label)
-        refused = CounterMetricFamily("assetflow_watcher_refused", "What the watcher refused.", labels=label)
-        seen = GaugeMetricFamily(
-            "assetflow_watcher_last_update_timestamp_seconds", "When it recorded its last update.", labels=label
-        )
-        for each in self.watchers:
-            if each.last_update is not None:
-                seen.add_metric([each.name], each.last_update.timestamp())
-            failing.add_metric([each.name], each.state == "failing")
-            updates.add_metric([each.name], each.updates)
-            refused.add_metric([each.name], each.refused)
-            if each.lag is not None:
-                waiting.add_metric([each.name], each.lag)
-        yield from (failing, waiting, updates, refused, seen)
 
     def _freshness(self) -> Iterator[Metric]:
-        state = GaugeMetricFamily(
-            "assetflow_asset_freshness",
-            "1 for the state of the asset's freshness policy: pass, warn, fail or unknown.",
-            labels=["asset", "state"],
+        lags = ((each.uri, each.lag(self.condition.now)) for each in self.policies)
+        yield from (
+            _of_each(
+                Measured,
+                "assetflow_asset_freshness",
+                "1 for the state of the asset's freshness policy: pass, warn, fail or unknown.",
+                ["asset", "state"],
+                (([each.uri, each.record.state], 1) for each in self.policies),
+            ),
+            _of_each(
+                Measured,
+                "assetflow_asset_lag_seconds",
+                "Age of the asset's data.",
+                ["asset"],
+                (([uri], None if lag is None else lag.total_seconds()) for uri, lag in lags),
+            ),
+            _of_each(
+                Measured,
+                "assetflow_asset_maximum_lag_seconds",
+                "How old it may be.",
+                ["asset"],
+                (([each.uri], each.record.policy.maximum_lag.total_seconds()) for each in self.policies),
+            ),
         )
-        lag = GaugeMetricFamily("assetflow_asset_lag_seconds", "Age of the asset's data.", labels=["asset"])
-        most = GaugeMetricFamily("assetflow_asset_maximum_lag_seconds", "How old it may be.", labels=["asset"])
-        for each in self.policies:
-            state.add_metric([each.uri, each.record.state], 1)
-            most.add_metric([each.uri], each.record.policy.maximum_lag.total_seconds())
-            if (age := each.lag(self.condition.now)) is not None:
-                lag.add_metric([each.uri], age.total_seconds())
-        yield from (state, lag, most)
 
     def _age(self, since: datetime | None) -> float:
         return 0.0 if since is None else max(0.0, (self.condition.now - since).total_seconds())
+
+
+def _of_each(
+    kind: type[Counted | Measured],
+    name: str,
+    about: str,
+    labels: Sequence[str],
+    found: Iterable[tuple[Sequence[str], float | None]],
+) -> Metric:
+    """Return a metric with a value for each of several things, without those whose value is not known."""
+    made = kind(name, about, labels=labels)
+    for values, value in found:
+        if value is not None:
+            made.add_metric(values, value)
+    return made

@@ -224,7 +224,7 @@ class AssetReader(Topic):
             names, aliases = _by_uri(connection, _NAMES), _by_uri(connection, _LINKS)
             rows = connection.execute(select(*columns).order_by(ASSET.c.uri)).all()
         return [
-            AssetRecord(number, uri, group, extra, seen, names[uri], aliases[uri])
+            AssetRecord(number, uri, names[uri], group, extra, aliases[uri], seen)
             for number, uri, group, extra, seen in rows
         ]
 
@@ -375,7 +375,7 @@ def _listed(connection: Connection, rows: Sequence[Any]) -> list[ListedAsset]:
     times = {row[0]: (row[1], row[2]) for row in connection.execute(_TIMES, newest)}
     found: list[ListedAsset] = []
     for number, uri, group, extra, seen, name, last, hidden in rows:
-        record = AssetRecord(number, uri, group, extra, seen, names[uri], aliases[uri])
+        record = AssetRecord(number, uri, names[uri], group, extra, aliases[uri], seen)
         occurred, recorded = times.get(last, (None, seen))
         found.append(ListedAsset(record, name, last, occurred, recorded, bool(hidden)))
     return found
