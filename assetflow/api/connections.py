@@ -13,9 +13,9 @@ import resource
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from ipaddress import IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Any, cast
 
 import h11
@@ -270,12 +270,16 @@ class WrongKeys:
         return tries
 
 
+def ip_of(address: str) -> IPv4Address | IPv6Address | None:
+    """Return the IP address that a text spells, or `None` if it spells none."""
+    with suppress(ValueError):
+        return ip_address(address)
+    return None
+
+
 def _place(address: str) -> str:
-    """Return the address, or for IPv6 the network of one customer, under which wrong keys are counted."""
-    try:
-        found = ip_address(address)
-    except ValueError:
-        return "an unknown address"
+    """Return what counts as one place: an IPv4 address, or the network of an IPv6 address."""
+    found = ip_of(address)
     if isinstance(found, IPv6Address):
         return str(found.ipv4_mapped or IPv6Network((int(found), 64), strict=False))
-    return str(found)
+    return "an unknown address" if found is None else str(found)

@@ -144,6 +144,15 @@ _STATUS: tuple[tuple[type[AssetflowError], int], ...] = (
 )
 
 
+# What happened, and what to do about it, where Starlette only says the status.
+_OF_STATUS: Mapping[int, tuple[str, str]] = {
+    400: ("the request cannot be read", "Send a JSON body, in UTF-8"),
+    404: ("there is nothing at this address", "GET /api/openapi.json lists the addresses"),
+    405: ("this address does not support this method", "GET /api/openapi.json lists the methods of each address"),
+    413: ("the body is too large", "Send it in several parts"),
+}
+
+
 class FieldError(BaseModel):
     """The error in one field."""
 
@@ -242,7 +251,7 @@ def add_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def _http(_request: Request, error: HTTPException) -> Json:  # pyright: ignore[reportUnusedFunction]
-        message, fix = _http_message(error)
+        message, fix = _OF_STATUS.get(error.status_code) or (str(error.detail), "")
         return problem(error.status_code, message, fix=fix, headers=error.headers)
 
     @app.exception_handler(ClientDisconnect)
@@ -254,21 +263,3 @@ def add_handlers(app: FastAPI) -> None:
     async def _bug(request: Request, error: Exception) -> Json:  # pyright: ignore[reportUnusedFunction]
         logger.error("%s %s failed unexpectedly", request.method, request.url.path, exc_info=error)
         return problem(500, "assetflow failed unexpectedly; its log has the full report", code="unexpected")
-
-
-def _http_message(error: HTTPException) -> tuple[str, str]:
-    """Return what happened, and what to do about it."""
-    match error.status_code:
-        case 404:
-            return "there is nothing at this address", "GET /api/openapi.json lists the addresses"
-        case 405:
-            return (
-                "this address does not support this method",
-                "GET /api/openapi.json lists the methods of each address",
-            )
-        case 400:
-            return "the request cannot be read", "Send a JSON body, in UTF-8"
-        case 413:
-            return "the body is too large", "Send it in several parts"
-        case _:
-            return str(error.detail), ""

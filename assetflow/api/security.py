@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.concurrency import run_in_threadpool
@@ -22,7 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from assetflow.api.connections import Strangers, WrongKeys
+from assetflow.api.connections import Strangers, WrongKeys, ip_of
 from assetflow.api.problems import problem, problem_of
 from assetflow.errors import AssetflowError, InvalidSettings
 
@@ -76,7 +75,7 @@ class Keys:
         """Return the rights of a key, or an empty set for a wrong one."""
         allowed = ((self.everything, ALL), (self.read, frozenset({Right.READ})), (self.emit, frozenset({Right.EMIT})))
         # Compare all keys, each in constant time, so that the time tells nothing about them.
-        found = [rights for key, rights in allowed if _same(key, shown) and key]
+        found = [rights for key, rights in allowed if is_same(key, shown) and key]
         return found[0] if found else NONE
 
     def check(self, *, others_can_reach: bool) -> None:
@@ -115,8 +114,9 @@ def _invalid(message: str, fix: str) -> InvalidSettings:
     return InvalidSettings(message, where="environment", fix=fix)
 
 
-def _same(key: str, shown: str) -> bool:
-    return hmac.compare_digest(key.encode(), shown.encode("utf-8", "replace"))
+def is_same(one: str, other: str) -> bool:
+    """Return True if two texts are the same, in a time that does not tell where they differ."""
+    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))
 
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -201,18 +201,15 @@ def access_for(host: str, keys: Keys, hosts: Iterable[str] = ()) -> Access:
             "machine can call",
         )
     named = {_name(each) for each in hosts if each.strip()}
-    own = {_name(host)} if not _is_any(host) else set[str]()
+    address = ip_of(host)
+    own = set[str]() if address is not None and address.is_unspecified else {_name(host)}
     return Access(keys, frozenset(LOCAL_NAMES | named | own))
 
 
 def is_loopback(host: str) -> bool:
-    """Return True if only this machine can reach the address."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
+    """Return True if only this machine can reach a server that listens on this address."""
+    address = ip_of(host)
+    return host.lower() == "localhost" or (address is not None and address.is_loopback)
 
 
 class Guard:
@@ -378,10 +375,3 @@ def _name(host: str) -> str:
         return urlsplit(f"//{text}").hostname or ""
     except ValueError:
         return ""
-
-
-def _is_any(host: str) -> bool:
-    try:
-        return ip_address(host).is_unspecified
-    except ValueError:
-        return False

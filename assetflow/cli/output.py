@@ -228,7 +228,8 @@ def rows(
     found = list(cells)
     if TABS.get():
         titles = [str(column.header) for column in into.columns]
-        return Text("\n".join("\t".join(map(_in_one_line, row)) for row in (titles, *found)))
+        lines = ("\t".join(" ".join(str(cell).split()) for cell in row) for row in (titles, *found))
+        return Text("\n".join(lines))
     if not found:
         return Text(empty, "dim")
     if wide or not sys.stdout.isatty():
@@ -278,10 +279,6 @@ def tell(document: object, *parts: RenderableType, json: bool, wide: bool | None
         print_json(document)
     else:
         show(*parts, wide=wide)
-
-
-def _in_one_line(cell: Text | str) -> str:
-    return " ".join(str(cell).split())
 
 
 def on_screen() -> bool:

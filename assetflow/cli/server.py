@@ -8,7 +8,7 @@ import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 import uvicorn
 from cyclopts import App, Parameter
@@ -125,13 +125,13 @@ class _Service:
             self._loop.add_signal_handler(number, stop.set)
         tell_seldom_of_full_files(self._loop)
         server = _Server(server_config(api, proxies=get_settings().api_proxies))
-        working: set[asyncio.Task[None]] = {asyncio.create_task(server.serve([listener]))}
+        working: set[asyncio.Task[Any]] = {asyncio.create_task(server.serve([listener]))}
         if evaluating:
-            working.add(asyncio.create_task(self._evaluate(stop)))
+            working.add(asyncio.create_task(evaluate(self._options, stop=stop, at_work=self._at_work)))
         else:
             freeze_garbage_collection()
         logger.info("listening on %s", address_of(listener))
-        working.add(asyncio.create_task(_until(stop)))
+        working.add(asyncio.create_task(stop.wait()))
         await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
         stop.set()
         on_stop()
@@ -140,9 +140,6 @@ class _Service:
             if isinstance(each, BaseException):
                 raise each
         logger.info("stopped")
-
-    async def _evaluate(self, stop: asyncio.Event) -> None:
-        await evaluate(self._options, stop=stop, at_work=self._at_work)
 
     @contextmanager
     def _at_work(self, evaluator: Evaluator) -> Generator[None]:
@@ -156,10 +153,6 @@ class _Service:
 
 
 def _nothing() -> None: ...
-
-
-async def _until(stop: asyncio.Event) -> None:
-    await stop.wait()
 
 
 def address_of(listener: socket.socket) -> str:

@@ -37,7 +37,13 @@ def status(*, json: AsJson = False) -> int:
 def _lines(condition: InstallationStatus) -> list[tuple[str, Text]]:
     return [
         ("evaluator", _evaluator(condition)),
-        *_standbys(condition),
+        *(
+            (
+                "stands by",
+                text(f"process {each.holder.pid} on {each.holder.host}, since {_moment(each.since, condition)}"),
+            )
+            for each in condition.evaluators.standbys
+        ),
         *_watchers(condition),
         ("Prefect", text(condition.prefect, "" if not condition.trouble else "red")),
         ("not recorded yet", _lag(condition)),
@@ -77,13 +83,6 @@ def _evaluator(condition: InstallationStatus) -> Text:
         return Text(f"running since {_moment(lease.since, condition)}, {holder}", "green")
     what = "silent" if condition.silent else "dead or frozen"
     return Text(f"{what}: {holder} last reported {_moment(lease.renewed, condition)}", "red")
-
-
-def _standbys(condition: InstallationStatus) -> list[tuple[str, Text]]:
-    return [
-        ("stands by", text(f"process {each.holder.pid} on {each.holder.host}, since {_moment(each.since, condition)}"))
-        for each in condition.evaluators.standbys
-    ]
 
 
 def _watchers(condition: InstallationStatus) -> list[tuple[str, Text]]:

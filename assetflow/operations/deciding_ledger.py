@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from assetflow.core.values.addresses import without_passwords
 from assetflow.core.values.assets import Asset
@@ -19,10 +18,6 @@ from assetflow.prefect_io import recordings
 from assetflow.prefect_io.connection import read_connection
 from assetflow.prefect_io.rest import TAKEN_OVER, TaskApi, deciding_ledger
 from assetflow.settings import get_settings
-
-if TYPE_CHECKING:
-    pass
-
 
 ASK_EVERY = 10.0
 

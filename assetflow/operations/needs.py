@@ -79,7 +79,7 @@ def needs_of(reader: Reader, now: datetime, servers: Mapping[str, str]) -> list[
         *_watchers(reader),
     ]
     silent = [Need("server", name, reason, None, 0, "/") for name, reason in servers.items()]
-    return [*silent, *sorted(found, key=lambda each: (-each.below, -_seconds(each.since)))]
+    return [*silent, *sorted(found, key=lambda each: (-each.below, -each.since.timestamp() if each.since else 0))]
 
 
 def alike(found: Sequence[Need]) -> list[list[Need]]:
@@ -88,10 +88,6 @@ def alike(found: Sequence[Need]) -> list[list[Need]]:
     for each in found:
         groups.setdefault((each.kind, each.error) if each.error else id(each), []).append(each)
     return list(groups.values())
-
-
-def _seconds(moment: datetime | None) -> float:
-    return 0.0 if moment is None else moment.timestamp()
 
 
 Below = Callable[[str], Sequence[str]]

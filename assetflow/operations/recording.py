@@ -170,8 +170,9 @@ def _through_prefect(recording: Recording, other: str | None) -> RecordedUpdates
     Parameters:
         other: the id of the ledger that has taken over from the one at hand; `None` if it is not known.
     """
-    warnings = [] if other is None else [_taken_over(other)]
-    return RecordedUpdates(recording.events, warnings=[*warnings, *through_prefect(recording)], via="prefect")
+    words = f"this ledger no longer decides, ledger {other} has taken over: the update goes through Prefect"
+    warnings = [*([] if other is None else [words]), *through_prefect(recording)]
+    return RecordedUpdates(recording.events, warnings=warnings, via="prefect")
 
 
 def through_prefect(recording: Recording) -> list[str]:
@@ -190,11 +191,6 @@ def through_prefect(recording: Recording) -> list[str]:
         except AssetflowError as error:
             return [f"The update is recorded, but the evaluator will find it only when it reads the record: {error}"]
     return []
-
-
-def _taken_over(other: str) -> str:
-    """Return the warning for a user whose ledger no longer decides."""
-    return f"this ledger no longer decides, ledger {other} has taken over: the update goes through Prefect"
 
 
 def _asset(listed: ListedAsset) -> Asset:

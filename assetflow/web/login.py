@@ -15,7 +15,7 @@ from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
-from assetflow.api.security import ALL, NONE, Access, Keys, Right, address_of
+from assetflow.api.security import ALL, NONE, Access, Keys, Right, address_of, is_same
 from assetflow.ledger import Ledger
 from assetflow.web.pages import Pages, StaleForm, TheForm, ThePages, in_words
 
@@ -77,7 +77,7 @@ class Sessions:
         value = cookie_parser(headers.get("cookie", "")).get(COOKIE, "")
         text, _, signature = value.rpartition(".")
         made = text.partition(".")[0]
-        if not _same(signature, self._sign("session", text)):
+        if not is_same(signature, self._sign("session", text)):
             return ""
         return text if int(made) + SECONDS > time.time() else ""
 
@@ -86,7 +86,7 @@ class Sessions:
         return self._sign("form", self.of(headers))
 
     def holds(self, headers: Mapping[str, str], token: str) -> bool:
-        return _same(token, self.token(headers))
+        return is_same(token, self.token(headers))
 
     def _sign(self, purpose: str, text: str) -> str:
         return hmac.new(self._secret, f"{purpose}|{text}".encode("utf-8", "replace"), "sha256").hexdigest()
@@ -193,7 +193,3 @@ def _own(path: str) -> str:
     """Return the path to continue to, which is always on this server, never on another host."""
     is_path = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
     return path if is_path and not path.startswith((LOGIN, LOGOUT)) else "/"
-
-
-def _same(one: str, other: str) -> bool:
-    return hmac.compare_digest(one.encode("utf-8", "replace"), other.encode("utf-8", "replace"))

@@ -295,17 +295,8 @@ def _blocks(kind: str, cells: Mapping[datetime, Cell]) -> list[CalendarBlock]:
 
 def _blank(kind: str, start: datetime) -> int:
     """Return the number of empty places before the first cell of a block."""
-    match kind:
-        case "hour":
-            return start.hour
-        case "day":
-            return start.weekday()
-        case "month":
-            return start.month - 1
-        case "quarter":
-            return (start.month - 1) // 3
-        case _:
-            return 0
+    month = start.month - 1
+    return {"hour": start.hour, "day": start.weekday(), "month": month, "quarter": month // 3}.get(kind, 0)
 
 
 def _label(kind: str, start: datetime) -> str:

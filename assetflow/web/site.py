@@ -124,7 +124,8 @@ class PageMiddleware:
             logger.error("%s %s failed unexpectedly", scope["method"], scope["path"], exc_info=error)
             problem = _UNEXPECTED
         if problem is not None:
-            page = await self._login(scope, receive) if _needs_login(scope, problem) else self._page(scope, problem)
+            logs_in = problem["status"] == 401 and scope["path"] != LOGIN
+            page = await self._login(scope, receive) if logs_in else self._page(scope, problem)
             await page(scope, receive, answer.secured)
 
     async def _login(self, scope: Scope, receive: Receive) -> Response:
@@ -151,10 +152,6 @@ class PageMiddleware:
             words = str(problem["detail"]).replace("query.", "in the address of this page, ", 1)
             problem = {**problem, "detail": words, "fix": "Mend the address, or begin at one of the pages at the side"}
         return self._pages.bare(request, "problem.html", status=status, problem=problem)
-
-
-def _needs_login(scope: Scope, problem: Mapping[str, Any]) -> bool:
-    return problem["status"] == 401 and scope["path"] != LOGIN
 
 
 class _Answer:

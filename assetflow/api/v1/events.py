@@ -193,7 +193,8 @@ def record_events(body: EventsIn, backend: TheBackend, preview: AsksPreview = Fa
     general += _unusual(backend.ledger.reader, good)
     recorded = record(backend, Recording(uuid4(), tuple(good))) if good else RecordedUpdates([])
     for item in items:
-        _keep_refused(backend, item)
+        if item.error is not None and not isinstance(item.error, TooLarge):
+            keep_refused(backend, item.given, item.error)
     document = _document(items, recorded, general)
     status = 200 if document["refused"] == 0 else 207 if good else 422
     return Json(document, status)
@@ -263,12 +264,6 @@ def _unusual(reader: Reader, events: Sequence[AssetEvent]) -> list[str]:
         f"{uri!r} is a new asset, not a usual URI, and no flow names it; if that is a typo, hide the asset"
         for uri in sorted(uris - known.keys())
     ]
-
-
-def _keep_refused(backend: Backend, item: _Item) -> None:
-    """Keep an update that is not an event, with the reason, unless it is too large to keep. Contract 2.6."""
-    if item.error is not None and not isinstance(item.error, TooLarge):
-        keep_refused(backend, item.given, item.error)
 
 
 def _document(items: Sequence[_Item], recorded: RecordedUpdates, warnings: Sequence[str]) -> dict[str, object]:

@@ -94,6 +94,10 @@ def alternatives(pattern: str | None) -> Sequence[str]:
     return [each for each in (pattern or "").split("|") if each]
 
 
+# How Airflow calls the state of a run that has not ended, by the status of its decision.
+_STATES = {"waiting": "queued", "launched": "running"}
+
+
 def run_to_json(each: ConsumedBy, sequence: int) -> dict[str, object]:
     """Return a run that consumed an event. Before the run exists, its id is that of the decision."""
     return {
@@ -102,22 +106,12 @@ def run_to_json(each: ConsumedBy, sequence: int) -> dict[str, object]:
         "logical_date": None,
         "start_date": iso(each.launched or each.made),
         "end_date": iso(each.ended),
-        "state": _state(each),
+        "state": _STATES.get(each.status) or ("success" if each.run_state == "Completed" else "failed"),
         "data_interval_start": None,
         "data_interval_end": None,
         "partition_key": each.target_key,
         "triggering": each.newest == sequence,
     }
-
-
-def _state(each: ConsumedBy) -> str:
-    match each.status:
-        case "waiting":
-            return "queued"
-        case "launched":
-            return "running"
-        case _:
-            return "success" if each.run_state == "Completed" else "failed"
 
 
 Limit = Annotated[int, Query(ge=0, le=LARGEST, description="The largest number of items, at most 100.")]

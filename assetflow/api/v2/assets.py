@@ -174,11 +174,8 @@ def get_upstream_asset_events(dag_id: DagId, dag_run_id: RunId, reader: TheReade
 
 
 def _decision(reader: Reader, text: str) -> DecisionRecord | None:
-    try:
-        number = UUID(text)
-    except ValueError:
-        return None
-    return reader.decisions.of_run(number) or reader.decisions.get(number)
+    number = _uuid(text)
+    return None if number is None else reader.decisions.of_run(number) or reader.decisions.get(number)
 
 
 @router.get("/assets/aliases", response_model=AliasesOut, responses=answers())

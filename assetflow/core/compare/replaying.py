@@ -98,7 +98,8 @@ class Fold:
         self._ends: list[tuple[datetime, str]] = [(at, key or "") for at, key in history.going]
         # Of runs that nobody has seen, nobody knows how long they take: as long as the last one that was seen.
         self._span = timedelta()
-        self.consumer = _alone(consumer)
+        alone = replace(consumer.options, data=NOTHING)
+        self.consumer = replace(consumer, options=alone, paused=False, held=False)
         self._begin()
 
     def change(self, options: ConsumerOptions) -> None:
@@ -187,11 +188,6 @@ class Fold:
         if ended is not None:
             self._span = ended - decision.made
             heappush(self._ends, (ended, decision.target_key or ""))
-
-
-def _alone(consumer: Consumer) -> Consumer:
-    """Return a consumer as it runs if nobody pauses it, and without what only Eager and Lazy flows need."""
-    return replace(consumer, options=replace(consumer.options, data=NOTHING), paused=False, held=False)
 
 
 def _by_event(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from datetime import datetime
 from shlex import quote
@@ -113,10 +113,6 @@ class RunExplanation:
         return cls(run.flow_run_id, run_status(run), run.state, run.launched, run.ended, *told)
 
 
-def _summaries(events: Iterable[AssetEvent]) -> list[EventSummary]:
-    return [summary_of(event) for event in events]
-
-
 @shape
 class DecisionExplanation:
     """The explanation of one decision."""
@@ -135,7 +131,7 @@ class DecisionExplanation:
     events."""
     consumed: int
     """How many events it consumed."""
-    events: Annotated[Sequence[AssetEvent], As(list[EventSummary], _summaries)]
+    events: Sequence[Annotated[AssetEvent, As(EventSummary, summary_of)]]
     """The oldest of these events, at most 1,000. The completing event is always among them."""
     run: RunExplanation
     reads: Sequence[RunRead]

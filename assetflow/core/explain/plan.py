@@ -121,10 +121,10 @@ class PlannedConsumer:
             words = first.state.removeprefix("It ")
             return f"{words[:1].lower()}{words[1:]}"
         number = self.counts.get(first.verdict) or sum(each.verdict == first.verdict for each in self.targets)
-        return f"{count(number, 'key')} {_SHORT[first.verdict]}"
+        return f"{count(number, 'key')} {IN_SHORT[first.verdict]}"
 
 
-_SHORT: Mapping[VerdictName, str] = {
+IN_SHORT: Mapping[VerdictName, str] = {
     "run": "would run now",
     "in_progress": "running",
     "owed": "after newer keys",
@@ -140,11 +140,6 @@ _SHORT: Mapping[VerdictName, str] = {
     "not_needed": "not needed now",
     "no_gain": "without anything new to read",
 }
-
-
-def in_short(verdict: VerdictName) -> str:
-    """Return what a verdict says of a target, in a few words."""
-    return _SHORT[verdict]
 
 
 def explain_plan(
@@ -193,7 +188,7 @@ def _in_a_sentence(targets: Sequence[PlannedTarget], counts: Mapping[str, int], 
         return "Everything is up to date." if known else "It has no keys yet."
     if targets[0].partition_key is None:
         return f"{targets[0].words}."
-    parts = [f"{number:,} {_SHORT[name]}" for name in _ORDER if (number := counts.get(name, 0))]
+    parts = [f"{number:,} {IN_SHORT[name]}" for name in _ORDER if (number := counts.get(name, 0))]
     return f"Of {known:,} {'key' if known == 1 else 'keys'}: {joined(parts)}."
 
 

@@ -272,7 +272,8 @@ def _walk(
     flows = 0
     distance = abs(levels[start])
     while ring:
-        found = [edge for edge in edges_of(ring) if _goes(edge, way, ring)]
+        inside = set(ring)
+        found = [edge for edge in edges_of(ring) if (edge.source if way == "down" else edge.target) in inside]
         edges.update(dict.fromkeys(found))
         distance += 1
         following = dict.fromkeys(edge.target if way == "down" else edge.source for edge in found)
@@ -287,10 +288,6 @@ def _walk(
             return True
         ring = new
     return False
-
-
-def _goes(edge: Edge, way: Way, ring: list[Node]) -> bool:
-    return (edge.source if way == "down" else edge.target) in set(ring)
 
 
 def _between(relations: Relations, nodes: Mapping[Node, int]) -> Relations:

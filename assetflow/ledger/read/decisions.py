@@ -87,11 +87,10 @@ def consumed_assets(connection: Connection, decisions: Collection[int]) -> dict[
     found: defaultdict[int, list[ConsumedAsset]] = defaultdict(list)
     for number, *asset, _ in connection.execute(_ASSETS, {"decisions": list(decisions)}).all():
         found[number].append(ConsumedAsset(*asset))
-    return {number: [_without(first, others), *others] for number, (first, *others) in found.items()}
-
-
-def _without(all_of_them: ConsumedAsset, others: Collection[ConsumedAsset]) -> ConsumedAsset:
-    return replace(all_of_them, events=all_of_them.events - sum(each.events for each in others))
+    for number, (first, *others) in found.items():
+        # The first row counts the updates of all assets.
+        found[number][0] = replace(first, events=first.events - sum(each.events for each in others))
+    return found
 
 
 _RECORDS = Rows(DecisionRecord, DECISION, consumer_name=CONSUMER.c.name, automation_id=CONSUMER.c.automation_id)

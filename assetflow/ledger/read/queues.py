@@ -168,7 +168,7 @@ _OLDEST = (
     .scalar_subquery()
 )
 _QUEUED_ASSETS = (
-    select(PENDING.c.consumer, CONSUMER.c.name, CONSUMER.c.since, PENDING.c.uri, ASSET.c.id, PENDING.c.count, _OLDEST)
+    select(PENDING.c.consumer, CONSUMER.c.name, PENDING.c.uri, ASSET.c.id, PENDING.c.count, _OLDEST)
     .select_from(PENDING.join(CONSUMER, CONSUMER.c.id == PENDING.c.consumer).join(ASSET, ASSET.c.uri == PENDING.c.uri))
     .where(PENDING.c.target_key == NO_KEY)
     .order_by(PENDING.c.consumer, ASSET.c.id)
@@ -191,7 +191,6 @@ class QueuedAsset:
 
     consumer: int
     consumer_name: str
-    consumer_since: datetime
     uri: str
     asset: int
     events: int
@@ -234,7 +233,7 @@ class QueueReader(Topic):
             # A consumer's queue is short, the history of an asset may be long.
             conditions.append(RECEIPT.c.consumer.in_(select(PENDING.c.consumer).where(PENDING.c.uri == uri)))
         query = _QUEUED.where(*conditions).order_by(CONSUMER.c.name, RECEIPT.c.target_key, RECEIPT.c.sequence)
-        return [_queued_event(row) for row in self._rows(query)]
+        return [QueuedEvent(event_from_row(row), *row[-3:]) for row in self._rows(query)]
 
     def assets(self, *, consumer: int | None = None, uri: str | None = None) -> list[QueuedAsset]:
         """Return the assets in plain queues, by consumer and asset. Contract 3.7.
@@ -285,10 +284,6 @@ def _in_queue(consumer: int, target_key: str | None) -> ColumnElement[bool]:
     """Return the condition that a receipt belongs to an event in this queue."""
     key = target_key or NO_KEY
     return and_(RECEIPT.c.consumer == consumer, RECEIPT.c.target_key == key, RECEIPT.c.status == QUEUED)
-
-
-def _queued_event(row: Sequence[Any]) -> QueuedEvent:
-    return QueuedEvent(event_from_row(row), *row[-3:])
 
 
 # The first queued event of each consumer: of its only queue, or of the first of its pending partitions.

@@ -14,7 +14,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Row, Select, and_, exists, func, or_, select
 
 from assetflow.core.explain.events import maker_of
-from assetflow.core.explain.plan import in_short
+from assetflow.core.explain.plan import IN_SHORT
 from assetflow.core.explain.trace import LEVELS, MOST, Causes, Held, Led, TracedAsset, TracedRun
 from assetflow.core.freshness.records import Inputs, VerdictName
 from assetflow.core.partitions import EveryTargetMapper
@@ -354,7 +354,7 @@ def _held(connection: Connection, found: _Found, now: datetime) -> Iterator[Held
         of, key = verdicts[each.consumer], found.updates[each.sequence].partition_key
         # What every target reads, they all wait for.
         if verdict := of.get(key) or of.get(None) or (next(iter(of.values()), None) if key is None else None):
-            yield Held(each.sequence, each.flow, f"waits: {in_short(verdict)}")
+            yield Held(each.sequence, each.flow, f"waits: {IN_SHORT[verdict]}")
 
 
 def _queued(connection: Connection, queued: Sequence[_Receipt], found: _Found, now: datetime) -> Iterator[Held]:
