@@ -21,7 +21,6 @@ from assetflow.cli.output import (
     print_json,
     rows,
     show,
-    table,
     tell,
     text,
     time_cell,
@@ -74,8 +73,17 @@ def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, js
         found = [each for each in listed if group in (None, each.group)]
         empty = empty_message(reader, _nothing(group, hidden, listed))
     columns = ("asset", "uri", "group", "last update", "events", "producers", "consumers")
-    made = table(*columns, right=("events",), whole=("uri",))
-    answer(found, made, map(_cells, found), json=json, empty=empty, spare=("uri", "group", "events"), wide=wide)
+    answer(
+        found,
+        columns,
+        map(_cells, found),
+        right=("events",),
+        whole=("uri",),
+        json=json,
+        empty=empty,
+        spare=("uri", "group", "events"),
+        wide=wide,
+    )
 
 
 def _nothing(group: str | None, hidden: bool, listed: Sequence[AssetLine]) -> str:
@@ -163,8 +171,16 @@ def show_checks(
         uri = find_uri(reader, asset)
         found = CheckHistory(uri, reader.checks.history(uri, key, limit=limit))
         empty = empty_message(reader, "No update of this asset was checked: its task declares no checks=.")
-    made = table("time", "partition", "check", "result", "became", whole=("check",))
-    answer(found, made, _check_lines(found.history), json=json, empty=empty, spare=("partition",), wide=wide)
+    answer(
+        found,
+        ("time", "partition", "check", "result", "became"),
+        _check_lines(found.history),
+        whole=("check",),
+        json=json,
+        empty=empty,
+        spare=("partition",),
+        wide=wide,
+    )
 
 
 def _check_lines(items: Iterable[CheckedData]) -> Iterable[list[Text]]:
@@ -278,9 +294,18 @@ def status(
     if json:
         print_json(found if asset is None else found[0] if found else None)
     elif asset is None:
-        made = table("asset", "uri", "state", "freshness", "made by", "why", whole=("uri",))
         cells = (_status_cells(each, names[each.uri]) for each in found)
-        show(rows(made, cells, empty=empty, spare=("uri", "made by"), wide=wide), wide=wide)
+        show(
+            rows(
+                ("asset", "uri", "state", "freshness", "made by", "why"),
+                cells,
+                whole=("uri",),
+                empty=empty,
+                spare=("uri", "made by"),
+                wide=wide,
+            ),
+            wide=wide,
+        )
     else:
         show(*(part for each in found for part in status_parts(each)))
     return 1 if fails else UNKNOWN if unknown else 0

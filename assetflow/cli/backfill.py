@@ -22,7 +22,6 @@ from assetflow.cli.output import (
     rows,
     show,
     state_text,
-    table,
     tell,
     text,
     time_cell,
@@ -148,9 +147,15 @@ def ls(*, json: AsJson = False) -> None:
     with Reader.open() as reader:
         found = reader.backfills.all()
         empty = empty_message(reader, "No backfills of assets yet.")
-    made = table("backfill", "asset", "state", "done", "failed", "taken off", "of", "made", "by", "why")
     spare = ("why", "taken off", "by", "made")
-    answer([each.shown() for each in found], made, map(_cells, found), json=json, empty=empty, spare=spare)
+    answer(
+        [each.shown() for each in found],
+        ("backfill", "asset", "state", "done", "failed", "taken off", "of", "made", "by", "why"),
+        map(_cells, found),
+        json=json,
+        empty=empty,
+        spare=spare,
+    )
 
 
 @app.command(name="show")
@@ -165,15 +170,13 @@ def show_one(number: BackfillNumber, /, *, json: AsJson = False) -> None:
         print_json(as_json(record.shown()) | {"waves": columns, "running": running, "failed": failed})
         return
     _tell_of_asset(record, json=False)
-    waves = table("wave", "consumer", "todo", "running", "done", "failed", "taken off", right=["wave"])
     states: Sequence[StepState] = ("todo", "asked", "done", "failed", "removed")
     cells = (
         [Text(str(each.wave + 1)), text(each.consumer), *(Text(str(each.counts[s])) for s in states)]
         for each in columns
     )
-    show(rows(waves, cells, empty=""))
+    show(rows(("wave", "consumer", "todo", "running", "done", "failed", "taken off"), cells, right=["wave"], empty=""))
     if failed or running:
-        runs = table("consumer", "key", "state", "run", "error")
         parts = (
             [
                 text(each.consumer),
@@ -184,7 +187,7 @@ def show_one(number: BackfillNumber, /, *, json: AsJson = False) -> None:
             ]
             for each in [*failed, *running]
         )
-        show(rows(runs, parts, empty=""))
+        show(rows(("consumer", "key", "state", "run", "error"), parts, empty=""))
 
 
 @app.command
@@ -349,11 +352,10 @@ def _cells(record: BackfillRecord) -> list[Text]:
 
 def _show_waves(uri: str, planned: Planned, *, json: bool) -> None:
     waves = planned.waves()
-    made = table("wave", "consumer", "runs", "keys", right=["wave", "runs"])
     cells = (
         [Text(str(number)), text(name), Text(str(len(keys))), Text(shown(some([key for key in keys if key])))]
         for number, wave in enumerate(waves, 1)
         for name, keys in wave.items()
     )
     document = {"uri": uri, "dry_run": True, "total_targets": len(planned.steps), "waves": waves}
-    tell(document, rows(made, cells, empty=""), json=json)
+    tell(document, rows(("wave", "consumer", "runs", "keys"), cells, right=["wave", "runs"], empty=""), json=json)

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from assetflow.cli.layouts import failing_lines, runs_table
-from assetflow.cli.output import empty_message, lists, rows, show, table, tell, text, time_cell
+from assetflow.cli.output import empty_message, lists, rows, show, tell, text, time_cell
 from assetflow.cli.values import AsJson
 from assetflow.core.shapes import as_json
 from assetflow.core.values.words import count, some
@@ -78,9 +78,13 @@ def ls(
         )
         for each in listed
     )
-    made = table("consumer", "runs on", "condition", "paused", "last decision")
     spare = ("last decision", "runs on")
-    parts = (rows(made, cells, empty=empty, spare=spare, wide=wide), *map(_refusal, refusals))
+    parts = (
+        rows(
+            ("consumer", "runs on", "condition", "paused", "last decision"), cells, empty=empty, spare=spare, wide=wide
+        ),
+        *map(_refusal, refusals),
+    )
     tell([each.shown() for each in listed], *parts, json=json, wide=wide)
 
 

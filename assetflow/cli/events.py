@@ -17,7 +17,6 @@ from assetflow.cli.output import (
     empty_message,
     id_cell,
     lists,
-    table,
     tell,
     text,
     time_cell,
@@ -105,8 +104,16 @@ def _refused(found: list[RefusedRecord], *, wide: bool, json: bool, empty: str) 
         [time_cell(each.at), *map(text, (each.reason, each.rule or "", each.source)), id_cell(each.id, wide=wide)]
         for each in found
     )
-    made = table("at", "reason", "rule", "source", "id", whole=("id",))
-    answer(found, made, cells, json=json, empty=empty, spare=("source", "rule", "id"), wide=wide)
+    answer(
+        found,
+        ("at", "reason", "rule", "source", "id"),
+        cells,
+        whole=("id",),
+        json=json,
+        empty=empty,
+        spare=("source", "rule", "id"),
+        wide=wide,
+    )
 
 
 _OPTIONS = {"consumer": "consumer, --asset or --event", "key": "--key", "why": "--why"}
@@ -250,19 +257,27 @@ def _list_queues(reader: Reader, json: bool) -> None:
     sizes = reader.queues.sizes()
     found = [(record.consumer, sizes.get(record.consumer.id, 0)) for record in reader.consumers.all()]
     document = [{"id": consumer.id, "name": consumer.name, "queued": size} for consumer, size in found]
-    made = table("consumer", "queued", "runs on", right=("queued",))
     cells = ([text(consumer.name), Text(str(size)), text(consumer.options.describe())] for consumer, size in found)
     empty = empty_message(reader, "No consumers yet: deploy a flow that is scheduled on assets.")
-    answer(document, made, cells, json=json, empty=empty)
+    answer(document, ("consumer", "queued", "runs on"), cells, right=("queued",), json=json, empty=empty)
 
 
 def _list_events(found: Sequence[QueuedEvent], *, wide: bool, json: bool, empty: str) -> None:
     consumers = ("consumer",) if len({each.consumer for each in found}) > 1 else ()
     keys = ("key", "event's key") if any(each.target_key is not None for each in found) else ()
-    made = table("#", *consumers, "asset", *keys, "occurred", "by", "id", right=("#",), whole=("id",))
     cells = (_queued_cells(each, consumers, keys, wide) for each in found)
     document = list(map(_as_json, found))
-    answer(document, made, cells, json=json, empty=empty, spare=("by", "id"), wide=wide)
+    answer(
+        document,
+        ("#", *consumers, "asset", *keys, "occurred", "by", "id"),
+        cells,
+        right=("#",),
+        whole=("id",),
+        json=json,
+        empty=empty,
+        spare=("by", "id"),
+        wide=wide,
+    )
 
 
 def _queued_cells(each: QueuedEvent, consumers: Sequence[str], keys: Sequence[str], wide: bool) -> list[Text]:

@@ -17,7 +17,6 @@ from assetflow.cli.output import (
     empty_message,
     lists,
     state_text,
-    table,
     tell,
     text,
     time_cell,
@@ -62,7 +61,7 @@ def freshness(*, wide: bool = False, json: AsJson = False) -> int:
     now = datetime.now(UTC)
     document = [each.shown(now) for each in found]
     cells = (_cells(each, names[each.uri], now) for each in found)
-    answer(document, table(*_COLUMNS, whole=("uri",)), cells, json=json, empty=empty, spare=_SPARE, wide=wide)
+    answer(document, _COLUMNS, cells, whole=("uri",), json=json, empty=empty, spare=_SPARE, wide=wide)
     if any(each.record.state == "fail" for each in found):
         return 1
     return UNKNOWN if any(each.why for each in found) else 0
@@ -104,7 +103,7 @@ def plan(
         found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=at)
         empty = empty_message(reader, NOTHING_KEPT)
     cells = (row for each in found for row in _rows(each))
-    answer(found, table("consumer", "key", "plan", "looked at next"), cells, json=json, empty=empty)
+    answer(found, ("consumer", "key", "plan", "looked at next"), cells, json=json, empty=empty)
 
 
 def _rows(of: PlannedConsumer) -> Iterator[list[Text]]:
@@ -176,8 +175,9 @@ def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: AsJson = Fa
         names = reader.assets.names({uri for each in found for uri in each.missing})
         empty = empty_message(reader, "No deadline was missed.")
     columns = ("#", "consumer", "key", "due", "looked at", "then", "queued", "not updated")
-    made = table(*columns, right=("#", "queued"))
-    answer(found, made, (_deadline_cells(each, names) for each in found), json=json, empty=empty)
+    answer(
+        found, columns, (_deadline_cells(each, names) for each in found), right=("#", "queued"), json=json, empty=empty
+    )
 
 
 def _deadline_cells(each: MissedDeadlineRecord, names: Mapping[str, str]) -> list[Text]:

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 from rich.tree import Tree
 
-from assetflow.cli.output import id_cell, mark, rows, sentence, state_text, table, tell, text, time_cell
+from assetflow.cli.output import id_cell, mark, rows, sentence, state_text, tell, text, time_cell
 from assetflow.core.explain import (
     ConditionRow,
     ConsumerExplanation,
@@ -199,13 +199,19 @@ def _node(row: ConditionRow, facts: bool) -> Text:
 
 def _reads(reads: Sequence[RunRead]) -> RenderableType:
     cells = ([text(each.name), text(each.key or ""), text(each.words)] for each in reads)
-    return rows(table("asset", "key", "version"), cells, empty="")
+    return rows(("asset", "key", "version"), cells, empty="")
 
 
 def _events(events: Iterable[EventSummary], completed: UUID | None) -> RenderableType:
-    made = table("#", "asset", "key", "recorded", "by", "id", "", right=("#",), whole=("id", ""))
     cells = (_event_cells(event, event.id == completed) for event in events)
-    return rows(made, cells, empty="No events.", spare=("by", "id", "recorded"))
+    return rows(
+        ("#", "asset", "key", "recorded", "by", "id", ""),
+        cells,
+        right=("#",),
+        whole=("id", ""),
+        empty="No events.",
+        spare=("by", "id", "recorded"),
+    )
 
 
 def _event_cells(event: EventSummary, is_last: bool) -> list[Text]:
@@ -226,8 +232,11 @@ UNKNOWN = 3
 
 def show_asset(explanation: AssetExplanation, *, json: bool) -> None:
     """Print the status of an asset, what it was made from, and where its data time comes from."""
-    made = table("input", "key", "read", "recorded", "now", "recorded", "")
-    reads = rows(made, map(_version_cells, explanation.reads), empty="No update of it names what it was made from.")
+    reads = rows(
+        ("input", "key", "read", "recorded", "now", "recorded", ""),
+        map(_version_cells, explanation.reads),
+        empty="No update of it names what it was made from.",
+    )
     failed = (text(run.as_maker(), "red") for run in explanation.failed_makers)
     parts = (*status_parts(explanation), *failed, Text(), reads, *_path_parts(explanation.data_path))
     tell(explanation, *parts, json=json)
@@ -237,8 +246,7 @@ def _path_parts(path: Sequence[DataStep]) -> list[RenderableType]:
     """Lay out the path that a data time follows from; nothing if it leads nowhere."""
     if len(path) < 2:
         return []
-    made = table("data path", "key", "data time", "", whole=("data path",))
-    return [Text(), rows(made, map(_step_cells, path), empty="")]
+    return [Text(), rows(("data path", "key", "data time", ""), map(_step_cells, path), whole=("data path",), empty="")]
 
 
 def _step_cells(step: DataStep) -> list[Text]:
@@ -297,9 +305,16 @@ def events_table(found: Iterable[AssetEvent], *, empty: str, wide: bool) -> Rend
         empty: what to say without events.
         wide: the command's `--wide`.
     """
-    made = table("#", "asset", "key", "occurred", "by", "extra", "id", right=("#",), whole=("id",))
     cells = (_listed_event(event, wide) for event in found)
-    return rows(made, cells, empty=empty, spare=("extra", "by", "id"), wide=wide)
+    return rows(
+        ("#", "asset", "key", "occurred", "by", "extra", "id"),
+        cells,
+        right=("#",),
+        whole=("id",),
+        empty=empty,
+        spare=("extra", "by", "id"),
+        wide=wide,
+    )
 
 
 def _listed_event(event: AssetEvent, wide: bool) -> list[Text]:
@@ -331,8 +346,14 @@ def runs_table(found: Sequence[ListedRun], *, empty: str, wide: bool = False) ->
     Parameters:
         empty: what to say without runs.
     """
-    made = table("state", "flow", "key", "because of", "started", "took", "error", "run", "run id", right=("took",))
-    return rows(made, (_run_cells(each, wide) for each in found), empty=empty, spare=RUN_SPARE, wide=wide)
+    return rows(
+        ("state", "flow", "key", "because of", "started", "took", "error", "run", "run id"),
+        (_run_cells(each, wide) for each in found),
+        right=("took",),
+        empty=empty,
+        spare=RUN_SPARE,
+        wide=wide,
+    )
 
 
 def _run_cells(each: ListedRun, wide: bool) -> list[Text]:

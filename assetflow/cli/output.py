@@ -8,9 +8,9 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from io import StringIO
@@ -212,56 +212,78 @@ def table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -
 
 
 def rows(
-    into: Table, cells: Iterable[Row], *, empty: str, spare: Sequence[str] = (), wide: bool | None = None
+    titles: Sequence[str],
+    cells: Iterable[Row],
+    *,
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
+    empty: str,
+    spare: Sequence[str] = (),
+    wide: bool | None = None,
 ) -> RenderableType:
-    """Add the rows to the table and return it, or return the `empty` sentence if there are none.
+    """Return a table of the rows, or the `empty` sentence if there are none.
 
     On a terminal, drop the columns without content, and fit the others into its width.
 
     Parameters:
-        into: the table.
+        titles: the titles of the columns.
         cells: a cell for each column, for each row.
+        right: the columns to align to the right, such as numbers. They do not wrap.
+        whole: further columns not to wrap, such as ids, which users copy.
         empty: what to say without rows.
         spare: the columns to leave out where the terminal is too narrow, the first one first.
         wide: the command's `--wide`, as for `show`: nothing has to fit. `None` if the command has no such option.
     """
     found = list(cells)
     if TABS.get():
-        titles = [str(column.header) for column in into.columns]
         lines = ("\t".join(" ".join(str(cell).split()) for cell in row) for row in (titles, *found))
         return Text("\n".join(lines))
     if not found:
         return Text(empty, "dim")
-    if wide or not sys.stdout.isatty():
-        return _filled(into, found)
-    places = [place for place in range(len(into.columns)) if any(str(row[place]) for row in found)]
-    found = _keep(into, places, found)
-    titles = [str(column.header) for column in into.columns]
-    optional = [place for title in spare for place, each in enumerate(titles) if each == title]
-    widths = fitting(dict(enumerate(_measured(into, found))), Console().width, spare=optional)
-    left_out = [title for place, title in enumerate(titles) if place not in widths]
-    found = _keep(into, list(widths), found)
-    for column, width in zip(into.columns, widths.values(), strict=True):
+    widths: dict[int, int | None] = dict.fromkeys(range(len(titles)))
+    left_out: list[str] = []
+    if not wide and sys.stdout.isatty():
+        columns = _columns(titles, found, (*right, *whole))
+        optional = [place for title in spare for place, each in enumerate(titles) if each == title]
+        widths = {**fitting(columns, Console().width, spare=optional)}
+        left_out = [titles[place] for place in columns if place not in widths]
+    made = table(*(titles[place] for place in widths), right=right, whole=whole)
+    for column, width in zip(made.columns, widths.values(), strict=True):
         column.width = width
-    filled = _filled(into, found)
+    for row in found:
+        made.add_row(*(row[place] for place in widths))
     if not left_out:
-        return filled
+        return made
     more = "--json prints everything" if wide is None else "--wide shows everything"
-    return Group(filled, Text(f"Not shown for lack of room: {some(left_out)}; {more}", "dim"))
+    return Group(made, Text(f"Not shown for lack of room: {some(left_out)}; {more}", "dim"))
+
+
+def _columns(titles: Sequence[str], found: Sequence[Row], whole: Sequence[str]) -> dict[int, Column]:
+    """Return what each column with content needs, by its place."""
+    columns: dict[int, Column] = {}
+    for place, title in enumerate(titles):
+        texts = [str(row[place]) for row in found]
+        if any(texts):
+            lines = [line for each in (title, *texts) for line in each.splitlines()]
+            columns[place] = measure(lines, whole=title in whole)
+    return columns
 
 
 def answer(
     document: object,
-    into: Table,
+    titles: Sequence[str],
     cells: Iterable[Row],
     *,
     json: bool,
+    right: Sequence[str] = (),
+    whole: Sequence[str] = (),
     empty: str,
     spare: Sequence[str] = (),
     wide: bool | None = None,
 ) -> None:
     """Print what a command has found: the document with `--json`, else the rows, laid out as `rows` does."""
-    tell(document, *([] if json else [rows(into, cells, empty=empty, spare=spare, wide=wide)]), json=json, wide=wide)
+    parts = [] if json else [rows(titles, cells, right=right, whole=whole, empty=empty, spare=spare, wide=wide)]
+    tell(document, *parts, json=json, wide=wide)
 
 
 def facts_table(facts: Iterable[tuple[str, Text]]) -> Table:
@@ -304,24 +326,6 @@ def time_cell(value: datetime | None) -> Text:
     if not on_screen():
         return Text(iso(value) or "")
     return Text(ago(value, datetime.now(UTC)))
-
-
-def _filled(into: Table, found: Iterable[Row]) -> Table:
-    for row in found:
-        into.add_row(*row)
-    return into
-
-
-def _keep(into: Table, places: Sequence[int], found: Iterable[Row]) -> list[Row]:
-    """Keep only the columns at these places, of the table and of its rows."""
-    into.columns = [replace(into.columns[place], _index=new) for new, place in enumerate(places)]
-    return [[row[place] for place in places] for row in found]
-
-
-def _measured(into: Table, found: Sequence[Row]) -> Iterator[Column]:
-    for place, column in enumerate(into.columns):
-        lines = [line for cell in (column.header, *(row[place] for row in found)) for line in str(cell).splitlines()]
-        yield measure(lines or [""], whole=column.no_wrap)
 
 
 def empty_message(reader: Reader, message: str) -> str:

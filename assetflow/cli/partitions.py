@@ -10,7 +10,7 @@ from datetime import datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, id_cell, lists, rows, table, tell, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, lists, rows, tell, text, time_cell
 from assetflow.cli.values import AsJson, AssetName, AtLeastOne, From, To, read_range
 from assetflow.core.explain.conditions import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
@@ -54,10 +54,15 @@ def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson = False) -> Non
         empty = empty_message(reader, "No partitions yet.")
     waiting = dict(list(pending.items())[:limit])
     shown = dict(list(decided.items())[:limit])
-    made = table("partition", "state", "received", "missing", "since", "flow run", whole=("partition", "flow run"))
     cells = [_pending_cells(key, leaves, decided.get(key)) for key, leaves in waiting.items()]
     cells += [_decided_cells(key, each) for key, each in shown.items() if key not in waiting]
-    parts = rows(made, cells, empty=empty, spare=("received", "since", "flow run"))
+    parts = rows(
+        ("partition", "state", "received", "missing", "since", "flow run"),
+        cells,
+        whole=("partition", "flow run"),
+        empty=empty,
+        spare=("received", "since", "flow run"),
+    )
     document = _as_json(record, waiting, len(pending), shown, decided)
     tell(document, text(_totals(record, len(pending), decided)), parts, json=json)
 

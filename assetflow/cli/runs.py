@@ -17,7 +17,6 @@ from assetflow.cli.output import (
     rows,
     show,
     state_text,
-    table,
     tell,
     text,
     time_cell,
@@ -140,7 +139,6 @@ def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int,
         print_json([as_json(each) | {"flow_run_name": name} for each, name in shown])
         return
     states = states_now(found)
-    made = table("state", "flow", "key", "because of", "started", "run id")
     cells = (
         [
             text(states.get(each.flow_run_id) or each.status.capitalize(), "cyan"),
@@ -152,7 +150,16 @@ def _list_running(reader: Reader, flow: str | None, key: str | None, limit: int,
         ]
         for each in found
     )
-    show(rows(made, cells, empty=empty_message(reader, "No run goes on."), spare=RUN_SPARE, wide=wide), wide=wide)
+    show(
+        rows(
+            ("state", "flow", "key", "because of", "started", "run id"),
+            cells,
+            empty=empty_message(reader, "No run goes on."),
+            spare=RUN_SPARE,
+            wide=wide,
+        ),
+        wide=wide,
+    )
 
 
 decisions_app = cyclopts.App(name="decisions", help="Decisions: why runs were started.")
@@ -192,10 +199,19 @@ def list_decisions(
         empty = empty_message(reader, "No decisions." if status else "No decisions yet.")
     document = [as_json(each) | {"events": events[each.id]} for each in found]
     columns = ("#", "consumer", "key", "made", "events", "status", "flow run", "decision")
-    made = table(*columns, right=("#", "events"), whole=("flow run", "decision"))
     cells = (_decision_cells(each, events[each.id], wide) for each in found)
     spare = ("decision", "events", "made", "flow run")
-    answer(document, made, cells, json=json, empty=empty, spare=spare, wide=wide)
+    answer(
+        document,
+        columns,
+        cells,
+        right=("#", "events"),
+        whole=("flow run", "decision"),
+        json=json,
+        empty=empty,
+        spare=spare,
+        wide=wide,
+    )
 
 
 @decisions_app.command(name="show")

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.output import facts_table, rows, table, tell, text, time_cell, watchable
+from assetflow.cli.output import facts_table, rows, tell, text, time_cell, watchable
 from assetflow.cli.values import AsJson
 from assetflow.core.values.words import ago, count, iso, shown
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
@@ -60,7 +60,6 @@ def _needs(needed: Sequence[Need]) -> list[RenderableType]:
     """Lay out what needs a person."""
     if not needed:
         return [Text("Nothing failed that was not made good.", "green")]
-    made = table(f"needs you ({len(needed)})", "", "why", "below", "since", right=("below",))
     cells = (
         [
             text(first.kind, "red"),
@@ -71,7 +70,16 @@ def _needs(needed: Sequence[Need]) -> list[RenderableType]:
         ]
         for first, *others in alike(needed)
     )
-    return [Text(), rows(made, cells, empty="", spare=("since", "below"))]
+    return [
+        Text(),
+        rows(
+            (f"needs you ({len(needed)})", "", "why", "below", "since"),
+            cells,
+            right=("below",),
+            empty="",
+            spare=("since", "below"),
+        ),
+    ]
 
 
 def _evaluator(condition: InstallationStatus) -> Text:

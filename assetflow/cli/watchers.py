@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import answer, empty_message, lists, show, state_text, table, tell, text, time_cell
+from assetflow.cli.output import answer, empty_message, lists, show, state_text, tell, text, time_cell
 from assetflow.cli.values import AsJson
 from assetflow.core.values.words import count
 from assetflow.errors import UnknownWatcher
@@ -34,10 +34,18 @@ def ls(*, wide: bool = False, json: AsJson = False) -> None:
         listed = reader.watchers.all()
         names = reader.assets.names({asset.uri for each in listed for asset in each.assets})
         empty = empty_message(reader, "No watchers yet: deploy a flow that names an asset with watchers=[...].")
-    made = table("watcher", "watches", "asset", "state", "updates", "last", "waiting", right=("updates", "waiting"))
     cells = (_cells(each, names) for each in listed)
     spare = ("updates", "waiting", "last", "watches")
-    answer(listed, made, cells, json=json, empty=empty, spare=spare, wide=wide)
+    answer(
+        listed,
+        ("watcher", "watches", "asset", "state", "updates", "last", "waiting"),
+        cells,
+        right=("updates", "waiting"),
+        json=json,
+        empty=empty,
+        spare=spare,
+        wide=wide,
+    )
 
 
 @app.command(name="show")
