@@ -187,10 +187,7 @@ def _outcome_lines(emitted: Emitted) -> list[str]:
         ]
     if not emitted.new:
         return [f"{event.asset.name}{key}: event {event.id} was recorded before; nothing changes"]
-    lines = [f"{event.asset.name}{key}: event {event.id} is recorded"]
-    for consumer, decision in emitted.decisions:
-        target = "" if decision.target_key is None else f" for the partition {decision.target_key}"
-        lines.append(f"  {consumer} runs{target}: decision {decision.id}")
+    lines = [f"{event.asset.name}{key}: event {event.id} is recorded", *_runs(emitted.decisions)]
     for consumer, paused in emitted.effects.queued.items():
         lines.append(f"  waits in the queue of {consumer}" + (", which is paused" if paused else ""))
     lines += [f"  {words}" for words in emitted.effects.refused]
@@ -236,8 +233,10 @@ def _lines(place: str, number: str | None, recorded: RecordedUpdates) -> list[st
         return [f"{place}: the observation is in Prefect; the evaluator decides whether it is an update"]
     if number is None:
         return [f"{place}: that is the newest version; nothing changes"]
-    lines = [f"{place}: event {number} is recorded"]
-    for consumer, decision in recorded.decisions:
+    return [f"{place}: event {number} is recorded", *_runs(recorded.decisions)]
+
+
+def _runs(decisions: Sequence[tuple[str, Decision]]) -> Iterator[str]:
+    for consumer, decision in decisions:
         target = "" if decision.target_key is None else f" for the partition {decision.target_key}"
-        lines.append(f"  {consumer} runs{target}: decision {decision.id}")
-    return lines
+        yield f"  {consumer} runs{target}: decision {decision.id}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import cyclopts
@@ -175,19 +175,17 @@ def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: AsJson = Fa
         names = reader.assets.names({uri for each in found for uri in each.missing})
         empty = empty_message(reader, "No deadline was missed.")
     columns = ("#", "consumer", "key", "due", "looked at", "then", "queued", "not updated")
-    answer(
-        found, columns, (_deadline_cells(each, names) for each in found), right=("#", "queued"), json=json, empty=empty
+    cells = (
+        [
+            Text(str(each.number)),
+            text(each.consumer_name),
+            text(each.target_key or ""),
+            time_cell(each.due),
+            time_cell(each.at),
+            Text(each.then),
+            Text(str(each.queued)),
+            text(some([names[uri] for uri in each.missing])),
+        ]
+        for each in found
     )
-
-
-def _deadline_cells(each: MissedDeadlineRecord, names: Mapping[str, str]) -> list[Text]:
-    return [
-        Text(str(each.number)),
-        text(each.consumer_name),
-        text(each.target_key or ""),
-        time_cell(each.due),
-        time_cell(each.at),
-        Text(each.then),
-        Text(str(each.queued)),
-        text(some([names[uri] for uri in each.missing])),
-    ]
+    answer(found, columns, cells, right=("#", "queued"), json=json, empty=empty)

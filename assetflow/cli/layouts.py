@@ -203,27 +203,20 @@ def _reads(reads: Sequence[RunRead]) -> RenderableType:
 
 
 def _events(events: Iterable[EventSummary], completed: UUID | None) -> RenderableType:
-    cells = (_event_cells(event, event.id == completed) for event in events)
-    return rows(
-        ("#", "asset", "key", "recorded", "by", "id", ""),
-        cells,
-        right=("#",),
-        whole=("id", ""),
-        empty="No events.",
-        spare=("by", "id", "recorded"),
+    titles = ("#", "asset", "key", "recorded", "by", "id", "")
+    cells = (
+        [
+            Text("" if event.sequence is None else str(event.sequence)),
+            text(event.name),
+            text(event.partition_key or ""),
+            Text("" if event.recorded is None else at(event.recorded)),
+            text(event.source),
+            id_cell(event.id),
+            Text("last one needed" if event.id == completed else ""),
+        ]
+        for event in events
     )
-
-
-def _event_cells(event: EventSummary, is_last: bool) -> list[Text]:
-    return [
-        Text("" if event.sequence is None else str(event.sequence)),
-        text(event.name),
-        text(event.partition_key or ""),
-        Text("" if event.recorded is None else at(event.recorded)),
-        text(event.source),
-        id_cell(event.id),
-        Text("last one needed" if is_last else ""),
-    ]
+    return rows(titles, cells, right=("#",), whole=("id", ""), empty="No events.", spare=("by", "id", "recorded"))
 
 
 # The exit status if the state of a policy is not known now.
@@ -305,28 +298,20 @@ def events_table(found: Iterable[AssetEvent], *, empty: str, wide: bool) -> Rend
         empty: what to say without events.
         wide: the command's `--wide`.
     """
-    cells = (_listed_event(event, wide) for event in found)
-    return rows(
-        ("#", "asset", "key", "occurred", "by", "extra", "id"),
-        cells,
-        right=("#",),
-        whole=("id",),
-        empty=empty,
-        spare=("extra", "by", "id"),
-        wide=wide,
+    titles = ("#", "asset", "key", "occurred", "by", "extra", "id")
+    cells = (
+        [
+            Text(str(event.sequence)),
+            text(event.asset.name),
+            text(event.partition_key or ""),
+            time_cell(event.occurred),
+            text(source_of(event.origin)),
+            Text(_shortened(event.extra)),
+            id_cell(event.id, wide=wide),
+        ]
+        for event in found
     )
-
-
-def _listed_event(event: AssetEvent, wide: bool) -> list[Text]:
-    return [
-        Text(str(event.sequence)),
-        text(event.asset.name),
-        text(event.partition_key or ""),
-        time_cell(event.occurred),
-        text(source_of(event.origin)),
-        Text(_shortened(event.extra)),
-        id_cell(event.id, wide=wide),
-    ]
+    return rows(titles, cells, right=("#",), whole=("id",), empty=empty, spare=("extra", "by", "id"), wide=wide)
 
 
 def _shortened(extra: Mapping[str, object]) -> str:
@@ -346,28 +331,22 @@ def runs_table(found: Sequence[ListedRun], *, empty: str, wide: bool = False) ->
     Parameters:
         empty: what to say without runs.
     """
-    return rows(
-        ("state", "flow", "key", "because of", "started", "took", "error", "run", "run id"),
-        (_run_cells(each, wide) for each in found),
-        right=("took",),
-        empty=empty,
-        spare=RUN_SPARE,
-        wide=wide,
+    titles = ("state", "flow", "key", "because of", "started", "took", "error", "run", "run id")
+    cells = (
+        [
+            state_text(each.state + (", made good" if each.made_good else ""), each.outcome),
+            text(each.flow),
+            text(each.target_key or ""),
+            text(each.because),
+            time_cell(each.began),
+            took(each),
+            text(each.error),
+            text(each.name),
+            id_cell(each.flow_run_id, wide=wide),
+        ]
+        for each in found
     )
-
-
-def _run_cells(each: ListedRun, wide: bool) -> list[Text]:
-    return [
-        state_text(each.state + (", made good" if each.made_good else ""), each.outcome),
-        text(each.flow),
-        text(each.target_key or ""),
-        text(each.because),
-        time_cell(each.began),
-        took(each),
-        text(each.error),
-        text(each.name),
-        id_cell(each.flow_run_id, wide=wide),
-    ]
+    return rows(titles, cells, right=("took",), empty=empty, spare=RUN_SPARE, wide=wide)
 
 
 def took(each: EndedRun) -> Text:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated, Literal, TypedDict
+from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request, Response
@@ -297,14 +297,15 @@ Key = Annotated[str, Query(max_length=250)]
 Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
 
-class Notice(TypedDict, total=False):
+@dataclass(frozen=True)
+class Notice:
     """The result of an operator's last action, for the page to show; `refused` is the reason if it failed."""
 
-    started: UUID | None
-    asked: str
-    removed: int | None
-    retried: int | None
-    refused: str
+    started: UUID | None = None
+    asked: str = ""
+    removed: int | None = None
+    retried: int | None = None
+    refused: str = ""
 
 
 @router.get("/consumers/{flow}/{deployment}")
@@ -341,9 +342,9 @@ def show_consumer(
         return RedirectResponse(url("/runs", flow=name), 303)
     # Let the page reload until the evaluator has the change from Prefect; then drop `asked` from the address.
     waits = asked in ("pause", "resume") and (asked == "pause") != record.consumer.paused
-    notice: Notice = {"started": started, "asked": asked if waits else "", "removed": removed, "retried": retried}
+    notice = Notice(started, asked if waits else "", removed, retried)
     answered = bool(asked) and not waits
-    plain = place(record, key=key, before=before, **notice)
+    plain = place(record, key=key, before=before, **vars(notice))
     if answered and not wants_fragment(request):
         return RedirectResponse(plain, 303)
     page = _page(request, pages, backend, record, key=key, before=before, notice=notice, at=at)
@@ -369,7 +370,7 @@ async def switch_consumer(
         await switch(backend.prefect, record, paused=paused)
     except AssetflowError as error:
         status = 503 if isinstance(error, PrefectUnreachable) else 409
-        notice: Notice = {"refused": f"Nothing was changed. {in_words(error)}"}
+        notice = Notice(refused=f"Nothing was changed. {in_words(error)}")
         return await run_in_threadpool(_page, request, pages, backend, record, status=status, notice=notice)
     return RedirectResponse(place(record, asked="pause" if paused else "resume"), 303)
 
@@ -383,7 +384,7 @@ async def retry_consumer(
     try:
         done = await runs_by_hand.retry(backend, record, key)
     except AssetflowError as error:
-        notice: Notice = {"refused": f"Nothing was changed. {in_words(error)}"}
+        notice = Notice(refused=f"Nothing was changed. {in_words(error)}")
         return await run_in_threadpool(_page, request, pages, backend, record, status=409, notice=notice)
     return RedirectResponse(place(record, key=key, retried=str(len(done.decisions))), 303)
 
@@ -466,13 +467,12 @@ def _page(
     before: int | None = None,
     remove: UUID | None = None,
     form: str = "",
-    notice: Notice | None = None,
+    notice: Notice = Notice(),
     at: str = "",
     run_form: Form | None = None,
     remove_form: Form | None = None,
 ) -> Response:
     key = key if record.consumer.schedule.is_partitioned else ""
-    nothing: Notice = {"started": None, "asked": "", "removed": None, "retried": None, "refused": ""}
     return pages.show(
         request,
         "consumer.html",
@@ -482,7 +482,7 @@ def _page(
         consumer=record.consumer,
         key=key,
         place=place(record),
-        here=place(record, key=key, before=before, **{**(notice or {}), "refused": None}),
+        here=place(record, key=key, before=before, **vars(replace(notice, refused=""))),
         verb=verb(record.consumer),
         note=backend.ledger.reader.notes().get(record.consumer.name),
         remove=remove,
@@ -494,5 +494,5 @@ def _page(
         **explained(backend, record, key),
         **earlier(backend.ledger.reader, record, key, at),
         **decided(backend.ledger.reader, record, key, before),
-        **(nothing | (notice or {})),
+        **vars(notice),
     )
