@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 
 import cyclopts
@@ -30,6 +30,7 @@ from assetflow.core.explain import shown_event
 from assetflow.core.explain.status import Status
 from assetflow.core.shapes import as_json, shape
 from assetflow.core.values.addresses import redact
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import CheckedData, CheckHistory, CheckResult
 from assetflow.core.values.words import ago, at, shown
 from assetflow.errors import InvalidCall, UnknownAsset
@@ -98,18 +99,33 @@ def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:
     """Return the assets that are hidden, or all others, ordered by URI."""
     left_out, activity = reader.assets.hidden(), reader.assets.activity()
     listed = [asset for asset in reader.assets.all() if (asset.uri in left_out) == hidden]
-    users = reader.assets.users_of(listed)
+    users, by_token = reader.assets.users_of(listed), _consumers(reader)
     return [
         AssetLine(
             **vars(asset),
             last_update=activity[asset.uri].last if asset.uri in activity else None,
             events=activity[asset.uri].events if asset.uri in activity else 0,
             producers=sorted(users[asset.uri].producers),
-            consumers=sorted(users[asset.uri].scheduled),
+            consumers=_names(by_token, asset),
             hidden=hidden,
         )
         for asset in listed
     ]
+
+
+def _consumers(reader: Reader) -> dict[Token, list[str]]:
+    found: dict[Token, list[str]] = {}
+    for record in reader.consumers.all():
+        for token in record.consumer.schedule.tokens:
+            found.setdefault(token, []).append(record.consumer.name)
+    return found
+
+
+def _names(by_token: Mapping[Token, Sequence[str]], asset: AssetRecord) -> list[str]:
+    tokens = [Token("uri", asset.uri)]
+    tokens += [Token("name", name) for name in asset.names]
+    tokens += [Token("alias", alias) for alias in asset.aliases]
+    return sorted({name for token in tokens for name in by_token.get(token, ())})
 
 
 def _cells(each: AssetLine) -> list[Text]:
