@@ -232,7 +232,9 @@ class Guard:
         is_open = self._access.is_open(scope["path"])
         limit = BULK_BYTES if scope["path"] == BULK else BODY_BYTES
         if _announced(headers) > limit:
-            await _too_large(limit)(scope, receive, _with_headers(send))
+            words = f"the body is larger than {limit} bytes"
+            refused = problem(413, words, code="too-large", fix="Send it in several parts")
+            await refused(scope, receive, _with_headers(send))
             return
         with self._strangers.reading(receive) if is_open else nullcontext(receive) as read:
             await self._app(scope, limited(read, limit), _with_headers(send))
@@ -355,10 +357,6 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return secured
-
-
-def _too_large(limit: int) -> Response:
-    return problem(413, f"the body is larger than {limit} bytes", code="too-large", fix="Send it in several parts")
 
 
 def _announced(headers: Headers) -> int:

@@ -33,7 +33,7 @@ from assetflow.ledger.records import EventFilter, RefusedRecord
 from assetflow.operations import decisions
 from assetflow.operations.decisions import remove_queued
 from assetflow.operations.installation import Installation
-from assetflow.operations.lookup import find_consumer, find_decision, find_event, find_uri, select
+from assetflow.operations.lookup import find_decision, find_event, find_uri, number_of, select
 
 app = cyclopts.App(name="events", help="Events: updates of assets, and what each consumer did with them.")
 
@@ -76,7 +76,7 @@ def ls(
         query = EventFilter(
             uri=None if asset is None else find_uri(reader, asset),
             partition_key=key,
-            consumer=None if consumer is None else find_consumer(reader, consumer).consumer.id,
+            consumer=number_of(reader, consumer),
             since=since_option(since),
         )
         found = reader.events.find(query, newest_first=True, limit=limit)

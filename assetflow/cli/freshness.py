@@ -33,7 +33,7 @@ from assetflow.ledger.ledger import Ledger
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations.deciding_ledger import Decider
 from assetflow.operations.installation import Installation
-from assetflow.operations.lookup import find_consumer
+from assetflow.operations.lookup import find_consumer, number_of
 from assetflow.operations.needs import planned
 from assetflow.operations.runs_by_hand import Retried
 from assetflow.operations.runs_by_hand import retry as try_again
@@ -170,8 +170,7 @@ def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: AsJson = Fa
         The largest number of deadlines to list.
     """
     with Reader.open() as reader:
-        number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-        found = reader.deadlines.missed(consumer=number, limit=limit)
+        found = reader.deadlines.missed(consumer=number_of(reader, consumer), limit=limit)
         names = reader.assets.names({uri for each in found for uri in each.missing})
         empty = empty_message(reader, "No deadline was missed.")
     columns = ("#", "consumer", "key", "due", "looked at", "then", "queued", "not updated")

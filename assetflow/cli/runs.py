@@ -32,7 +32,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import DecisionRecord, DecisionStatus
 from assetflow.operations import decisions
 from assetflow.operations.installation import Installation
-from assetflow.operations.lookup import find_consumer, find_decision, find_run
+from assetflow.operations.lookup import find_consumer, find_decision, find_run, number_of
 from assetflow.operations.needs import ListedRun, list_runs, with_reasons
 
 app = cyclopts.App(name="runs", help="Runs of the flows that are scheduled on assets or make them.")
@@ -193,8 +193,7 @@ def list_decisions(
         raise InvalidCall("--waiting and --undeliverable cannot be given together", fix="Give one of them")
     status: DecisionStatus | None = "waiting" if waiting else "undeliverable" if undeliverable else None
     with Reader.open() as reader:
-        number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-        found = reader.decisions.find(consumer=number, status=status, limit=limit)
+        found = reader.decisions.find(consumer=number_of(reader, consumer), status=status, limit=limit)
         events = {key: len(consumed) for key, consumed in reader.decisions.events_of(found).items()}
         empty = empty_message(reader, "No decisions." if status else "No decisions yet.")
     document = [as_json(each) | {"events": events[each.id]} for each in found]

@@ -83,6 +83,11 @@ def find_consumer(reader: Reader, name: str) -> ConsumerRecord:
     return found or _of_flow(reader, name)
 
 
+def number_of(reader: Reader, name: str | None) -> int | None:
+    """Return the number of the consumer that a user names, or `None` if the user names none."""
+    return None if name is None else find_consumer(reader, name).consumer.id
+
+
 def find_node(reader: Reader, text: str) -> Node:
     """Return the node of the graph that a user names: by its id, an asset by URI or name, or a flow.
 

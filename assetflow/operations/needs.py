@@ -22,7 +22,7 @@ from assetflow.ledger.read.assets import AssetFilter
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import RefusedRecord
-from assetflow.operations.lookup import find_consumer
+from assetflow.operations.lookup import number_of
 
 NeedKind = Literal[
     "server",
@@ -74,7 +74,10 @@ def needs_of(reader: Reader, now: datetime, servers: Mapping[str, str]) -> list[
         *_undeliverable(reader, below),
         *_missed(reader, below),
         *_backfills(reader, failing),
-        *_refused_deployments(reader),
+        *(
+            Need("refused deployment", each.name, each.words, None, 0, consumer_path(each.name))
+            for each in reader.refused_deployments()
+        ),
         *_refused_updates(reader, now),
         *_watchers(reader),
     ]
@@ -143,11 +146,6 @@ def _backfills(reader: Reader, failing: Sequence[Failing]) -> Iterator[Need]:
                 first = _with_key(left[0].consumer, left[0].target_key)
                 words = f"{count(len(left), 'target')} of {each.total} failed: {first}"
                 yield Need("backfill failed", f"Backfill {each.number}", words, of.ended, 0, page)
-
-
-def _refused_deployments(reader: Reader) -> Iterator[Need]:
-    for each in reader.refused_deployments():
-        yield Need("refused deployment", each.name, each.words, None, 0, consumer_path(each.name))
 
 
 def _refused_updates(reader: Reader, now: datetime) -> Iterator[Need]:
@@ -247,8 +245,7 @@ def planned(
             rule="8.16",
             fix="Name a later time, or none for now. `assetflow decisions ls` lists what did run",
         )
-    number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-    found = reader.freshness.plan(at or now, number, key)
+    found = reader.freshness.plan(at or now, number_of(reader, consumer), key)
     if key is not None and not found:
         of = "no Eager consumer" if consumer is None else f"{consumer} is not an Eager consumer that"
         raise InvalidCall(

@@ -61,9 +61,9 @@ from assetflow.operations.lookup import (
     Selection,
     consumer_at,
     decision_with,
-    find_consumer,
     find_uri,
     list_by_id,
+    number_of,
     switch,
 )
 from assetflow.operations.needs import ListedRun, Need, list_runs
@@ -223,8 +223,7 @@ def list_missed_deadlines(
     consumer: Annotated[Text | None, Query(description="Of this consumer: `flow/deployment`, or an id.")] = None,
 ) -> Page[MissedDeadlineRecord]:
     """List the deadlines that passed without a decision, newest first (9.8)."""
-    number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-    found = reader.deadlines.missed(consumer=number, before=page.number, limit=page.limit)
+    found = reader.deadlines.missed(consumer=number_of(reader, consumer), before=page.number, limit=page.limit)
     return page.after(found, lambda each: each.number)
 
 
@@ -239,8 +238,9 @@ def list_decisions(
     status: DecisionStatus | None = None,
 ) -> Page[DecisionRecord]:
     """List decisions, newest first, with their runs."""
-    number = None if consumer is None else find_consumer(reader, consumer).consumer.id
-    found = reader.decisions.find(consumer=number, status=status, before=page.number, limit=page.limit)
+    found = reader.decisions.find(
+        consumer=number_of(reader, consumer), status=status, before=page.number, limit=page.limit
+    )
     return page.after(found, lambda each: each.number)
 
 

@@ -318,7 +318,8 @@ class _Leaves:
         mapper = None if uri is None else self._rollup(uri)
         if uri is None or mapper is None or self._target_key is None:
             return self._waiting(leaf)
-        return self._collecting(leaf, rollup_keys(mapper, self._target_key, self._keys_of(uri)), queued)
+        keys = {event.partition_key for event in self._events.get(uri, ()) if event.partition_key is not None}
+        return self._collecting(leaf, rollup_keys(mapper, self._target_key, keys), queued)
 
     def _uri_of(self, token: Token) -> str | None:
         """Return the asset of a leaf that has no queued event; `None` for an alias or an unknown name."""
@@ -330,9 +331,6 @@ class _Leaves:
         parts = self._schedule.partitioning
         mapper = None if parts is None else parts.mapper_for(self._names.tokens_of(uri))
         return mapper if isinstance(mapper, RollupMapper) else None
-
-    def _keys_of(self, uri: str) -> set[str]:
-        return {event.partition_key for event in self._events.get(uri, ()) if event.partition_key is not None}
 
     def _completing(self, uri: str) -> AssetEvent | None:
         """Return the event with which an asset began to count as updated, or `None` if it does not yet."""

@@ -326,7 +326,8 @@ def explain_then(
     if since is not None and moment < since:
         words = f"{told.name} was not deployed yet at {at(moment)}: updates count for it since {at(since)}."
         return replace(told, words=words, notes=(), at=moment, next_decision=following)
-    notes = [*told.notes, *([_refused(dropped)] if dropped else []), _BY_THE_PRESENT]
+    refused = f"{count(dropped, 'update')} did not count before that, because it was paused."
+    notes = [*told.notes, *([refused] if dropped else []), _BY_THE_PRESENT]
     words = told.words if facts.consumer.schedule.keeping is None else _kept_then(facts, moment)
     return replace(told, words=f"At {at(moment)}: {words}", notes=notes, at=moment, next_decision=following)
 
@@ -347,7 +348,3 @@ def _kept_then(facts: ConsumerFacts, moment: datetime) -> str:
         return f"{before} Nothing that it reads had been updated since then, so that nothing was due."
     updated = some([f"{each.asset.name} at {at(each.recorded or each.occurred)}" for each in facts.updated], 3)
     return f"{before} Since then had been updated: {updated}."
-
-
-def _refused(dropped: int) -> str:
-    return f"{count(dropped, 'update')} did not count before that, because it was paused."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 
@@ -253,7 +253,8 @@ class _Words:
         if verdict.name == "paused" and not node.consumer.paused:
             return "Its deployment is paused"
         if verdict.name == "in_progress":
-            return f"{words}, since {self._since(verdict.target)}"
+            runs: Iterable[Run] = self._book.runs.of_target(verdict.target)
+            return f"{words}, since {at(min(run.began for run in runs))}"
         if verdict.name == "waits":
             return f"{words} for {some([self._maker(each) for each in verdict.waits_for], 3)}"
         if verdict.name == "missing_input":
@@ -275,10 +276,6 @@ class _Words:
         if verdict.name == "missing_input":
             return f"when {some([self._item(each) for each in verdict.missing], 3)} is updated"
         return _LOOK[verdict.name]
-
-    def _since(self, target: Target) -> str:
-        runs: list[Run] = list(self._book.runs.of_target(target))
-        return at(min(run.began for run in runs))
 
     def _maker(self, target: Target) -> str:
         node = self._book.graph.find(target.consumer)

@@ -135,9 +135,8 @@ def decision_explanation(reader: Reader, record: DecisionRecord, events: int = M
     Parameters:
         events: as for `decision_facts`.
     """
-    consumer = reader.consumers.named(record.consumer_name)
-    same = consumer is not None and consumer.consumer.id == record.consumer
-    found = consumer.consumer if consumer is not None and same else None
+    named = reader.consumers.named(record.consumer_name)
+    found = named.consumer if named is not None and named.consumer.id == record.consumer else None
     names = names_of(reader, None if found is None else found.schedule, record.because)
     return explain_decision(decision_facts(reader, record, found, events), found, names)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import cached_property
@@ -74,8 +74,7 @@ class WatcherReader(Topic):
 
     def all(self) -> list[WatcherRecord]:
         """Return all watchers that deployments declare, by name."""
-        with self._connect() as connection:
-            return _records(connection, select(WATCHER), _ASSETS)
+        return self._read(select(WATCHER), _ASSETS)
 
     def any(self) -> bool:
         """Return True if a deployment declares a watcher."""
@@ -85,18 +84,12 @@ class WatcherReader(Topic):
         """Return the watchers whose last look failed and that are not paused, by name."""
         fails = (WATCHER.c.error != "", WATCHER.c.paused.is_(False))
         names = select(WATCHER.c.name).where(*fails)
-        with self._connect() as connection:
-            return _records(
-                connection, select(WATCHER).where(*fails), _ASSETS.where(WATCHED_ASSET.c.watcher.in_(names))
-            )
+        return self._read(select(WATCHER).where(*fails), _ASSETS.where(WATCHED_ASSET.c.watcher.in_(names)))
 
     def of_asset(self, uri: str) -> list[WatcherRecord]:
         """Return the watchers of an asset, by name, each with this asset alone."""
         names = select(WATCHED_ASSET.c.watcher).where(WATCHED_ASSET.c.uri == uri)
-        with self._connect() as connection:
-            return _records(
-                connection, select(WATCHER).where(WATCHER.c.name.in_(names)), _ASSETS.where(WATCHED_ASSET.c.uri == uri)
-            )
+        return self._read(select(WATCHER).where(WATCHER.c.name.in_(names)), _ASSETS.where(WATCHED_ASSET.c.uri == uri))
 
     def status(self) -> WatchingStatus:
         """Return how many watchers a process has to run, which of them fail, and whether it runs."""
@@ -128,33 +121,34 @@ class WatcherReader(Topic):
         query = select(NOTED_MESSAGE.c.token, NOTED_MESSAGE.c.digest).where(NOTED_MESSAGE.c.source == source)
         return [Note(token, digest) for token, digest in self._rows(query)]
 
-
-def _records(connection: Connection, watchers: Select[Any], watched: Select[Any]) -> list[WatcherRecord]:
-    rows = connection.execute(watchers.order_by(WATCHER.c.name)).mappings().all()
-    assets: dict[str, dict[str, Asset]] = {}
-    for watcher, uri, written in connection.execute(watched):
-        asset = node_from_json(written)
-        if isinstance(asset, Asset):
-            assets.setdefault(watcher, {}).setdefault(uri, asset)
-    return [_record(row, tuple(assets.get(row["name"], {}).values())) for row in rows]
-
-
-def _record(row: Mapping[Any, Any], assets: tuple[Asset, ...]) -> WatcherRecord:
-    return WatcherRecord(
-        name=row["name"],
-        trigger=stored_trigger(row["trigger"]),
-        assets=assets,
-        begun=row["begun"],
-        paused=row["paused"],
-        state="paused" if row["paused"] else row["state"],
-        error=row["error"],
-        since=row["since"],
-        last_update=row["last_update"],
-        updates=row["updates"],
-        filtered=row["filtered"],
-        refused=row["refused"],
-        lag=row["lag"],
-    )
+    def _read(self, watchers: Select[Any], watched: Select[Any]) -> list[WatcherRecord]:
+        """Return these watchers, by name, each with those of the watched assets that are its own."""
+        with self._connect() as connection:
+            rows = connection.execute(watchers.order_by(WATCHER.c.name)).mappings().all()
+            declared = connection.execute(watched).all()
+        assets: dict[str, dict[str, Asset]] = {}
+        for watcher, uri, written in declared:
+            asset = node_from_json(written)
+            if isinstance(asset, Asset):
+                assets.setdefault(watcher, {}).setdefault(uri, asset)
+        return [
+            WatcherRecord(
+                name=row["name"],
+                trigger=stored_trigger(row["trigger"]),
+                assets=tuple(assets.get(row["name"], {}).values()),
+                begun=row["begun"],
+                paused=row["paused"],
+                state="paused" if row["paused"] else row["state"],
+                error=row["error"],
+                since=row["since"],
+                last_update=row["last_update"],
+                updates=row["updates"],
+                filtered=row["filtered"],
+                refused=row["refused"],
+                lag=row["lag"],
+            )
+            for row in rows
+        ]
 
 
 # The module and the class of each topic. A command imports those of the topics that it reads.
