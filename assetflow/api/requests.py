@@ -186,10 +186,6 @@ def _no_token() -> InvalidCall:
 SIMULATIONS = 2
 
 
-def _no_troubles() -> dict[str, str]:
-    return {}
-
-
 @dataclass(frozen=True)
 class Backend(Installation):
     """The installation that the routes work on.
@@ -199,7 +195,7 @@ class Backend(Installation):
         simulations: limits how many simulations run at a time.
     """
 
-    troubles: Callable[[], dict[str, str]] = _no_troubles
+    troubles: Callable[[], dict[str, str]] = dict[str, str]
     simulations: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(SIMULATIONS))
 
     def current_troubles(self, evaluators: Evaluators) -> dict[str, str]:

@@ -236,17 +236,17 @@ class LateRuns:
     def __init__(self, backend: Backend, clock: Callable[[], float] = time.monotonic) -> None:
         self._backend = backend
         self._clock = clock
-        self._asked: float | None = None
+        self._asked = float("-inf")
         self._found: Sequence[LateRun] = ()
 
     def shown(self) -> Sequence[LateRun]:
         """Return the runs that a page shows, the longest wait first; no runs if Prefect has been silent for long."""
-        return self._found if self._age() < SHOWN else ()
+        return self._found if self._clock() - self._asked < SHOWN else ()
 
     async def look(self) -> Sequence[LateRun]:
         """Ask Prefect, in one request, unless it was asked just now. If it does not answer, nothing changes."""
-        if self._age() >= FRESH:
-            now = self._clock()
+        now = self._clock()
+        if now - self._asked >= FRESH:
             running = await run_in_threadpool(self._backend.ledger.reader.decisions.running, limit=MOST_RUNNING)
             by_run = {each.flow_run_id: each for each in running if each.flow_run_id is not None}
             with suppress(AssetflowError, TimeoutError):
@@ -255,6 +255,3 @@ class LateRuns:
                 late = sorted(found.items(), key=lambda item: item[1].since)
                 self._found, self._asked = [(by_run[run], each) for run, each in late], now
         return self.shown()
-
-    def _age(self) -> float:
-        return float("inf") if self._asked is None else self._clock() - self._asked
