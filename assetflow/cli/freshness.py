@@ -25,7 +25,6 @@ from assetflow.cli.output import (
 from assetflow.cli.values import AsJson, AtLeastOne, Time
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.freshness.asset_freshness import AssetFreshness
-from assetflow.core.values.announcements import MissedDeadlineRecord
 from assetflow.core.values.words import count, rounded_in_words, some
 from assetflow.errors import places
 from assetflow.ledger.lease import downtime

@@ -9,7 +9,7 @@ from importlib.metadata import version
 import pytest
 
 from assetflow.cli.layouts import consumer_parts
-from assetflow.cli.output import plain, rows, show, table, text
+from assetflow.cli.output import plain, rows, show, text
 from assetflow.core.explain import ConsumerFacts, explain_consumer
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AssetAll, AssetAny, BooleanCondition
@@ -106,7 +106,7 @@ def test_ids_stay_while_other_columns_give_way(ledger: Ledger, call: Call, monke
 def test_a_table_on_a_terminal_loses_no_character(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
     screen = screen_of(width, monkeypatch)
     cells = ["orders", "A" * 30, "report", "B" * 9, "CC-CC-CCCC/CCC", "DDDDDDDD-DDDDDDDD/DDDD", "E" * 11]
-    show(rows(table("name", "uri", "group", "last update", "producers", "consumers", "aliases"), [cells], empty=""))
+    show(rows(("name", "uri", "group", "last update", "producers", "consumers", "aliases"), [cells], empty=""))
     printed = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
     body = printed[printed.index("orders") :] if "orders" in printed else printed
     assert [body.count(letter) for letter in "ABCDE"] == ["".join(cells).count(letter) for letter in "ABCDE"], printed
