@@ -233,6 +233,17 @@ class KeyDecisions:
         return self.state in ("Running", "Waiting")
 
 
+@dataclass(frozen=True)
+class DeclaredEdge:
+    """A deployment's declaration that it produces or reads an asset, a name or an alias."""
+
+    deployment_id: UUID
+    name: str
+    direction: Literal["produces", "reads"]
+    kind: Literal["uri", "name", "alias"]
+    value: str
+
+
 def _in_words(trigger: Trigger) -> str:
     return trigger.describe()
 

@@ -138,17 +138,19 @@ class _Numbers(Collector):
             kind: type[Counted | Measured], name: str, about: str, value: Callable[[WatcherRecord], float | None]
         ) -> Metric:
             found = (([each.name], value(each)) for each in self.watchers)
-            return _of_each(kind, f"assetflow_watcher_{name}", about, ["watcher"], found)
+            return _of_each(kind, name, about, ["watcher"], found)
 
         yield from (
             Measured("assetflow_watchers_up", "1 if a process runs the watchers.", self.condition.watching.alive),
-            of_each(Measured, "failing", "1 if the watcher fails.", lambda each: each.state == "failing"),
-            of_each(Measured, "waiting", "What waits at the watcher's source.", attrgetter("lag")),
-            of_each(Counted, "updates", "Updates that the watcher made.", attrgetter("updates")),
-            of_each(Counted, "refused", "What the watcher refused.", attrgetter("refused")),
+            of_each(
+                Measured, "assetflow_watcher_failing", "1 if the watcher fails.", lambda each: each.state == "failing"
+            ),
+            of_each(Measured, "assetflow_watcher_waiting", "What waits at the watcher's source.", attrgetter("lag")),
+            of_each(Counted, "assetflow_watcher_updates", "Updates that the watcher made.", attrgetter("updates")),
+            of_each(Counted, "assetflow_watcher_refused", "What the watcher refused.", attrgetter("refused")),
             of_each(
                 Measured,
-                "last_update_timestamp_seconds",
+                "assetflow_watcher_last_update_timestamp_seconds",
                 "When it recorded its last update.",
                 lambda each: each.last_update and each.last_update.timestamp(),
             ),

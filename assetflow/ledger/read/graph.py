@@ -15,6 +15,7 @@ from assetflow.core.rules.ended_runs import FAILED
 from assetflow.core.values.conditions import Token
 from assetflow.ledger.read import Topic
 from assetflow.ledger.read.assets import HIDDEN, READABLE_NAME
+from assetflow.ledger.records import DeclaredEdge
 from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.engine import Connect
 from assetflow.ledger.sql.tables import (
@@ -49,6 +50,7 @@ _SCHEDULES_OF_FLOWS = _SCHEDULES.where(in_values(CONSUMER.c.name, "flow"))
 _DATA = select(EDGE.c.name, EDGE.c.kind, EDGE.c.value, EDGE.c.direction).order_by(EDGE.c.name, EDGE.c.value)
 _DATA_OF_TOKENS = _by_token(_DATA, EDGE.c.kind, EDGE.c.value)
 _DATA_OF_FLOWS = _DATA.where(in_values(EDGE.c.name, "flow"))
+_DECLARED = select(EDGE.c.deployment_id, EDGE.c.name, EDGE.c.direction, EDGE.c.kind, EDGE.c.value)
 _ALL_LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias)
 _LINKS = _ALL_LINKS.where(ALIAS_LINK.c.uri.not_in(HIDDEN))
 _LINKS_OF_ASSETS = _ALL_LINKS.where(in_values(ALIAS_LINK.c.uri, "uri"))
@@ -201,6 +203,10 @@ def _flow(row: Row[Any]) -> NodeFacts:
 
 class LineageReader(Topic):
     """Reads lineage: in a few statements, whatever the size of the ledger."""
+
+    def declared(self) -> list[DeclaredEdge]:
+        """Return what deployments declare to produce and to read."""
+        return [DeclaredEdge(*row) for row in self._rows(_DECLARED)]
 
     def other_flows(self, text: str, *, limit: int) -> list[str]:
         """Return the names of deployments with this text that declare assets, and are not among the consumers."""
