@@ -103,7 +103,7 @@ def test_watchers_are_counted_and_those_that_fail_stand_out(api: Api, ledger: Le
     assert read(api)["assetflow_watchers_up", ""] == 0
     watchers = [AssetWatcher(name, FileTrigger(f"/{name}/*")) for name in ("landing", "other")]
     deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=watchers))
-    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS))
+    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS), seconds=3600)
     ledger.writer.watchers.set_state(["landing"], "failing", "no such folder", NOON)
     ledger.writer.watchers.set_lag({"other": 7})
     numbers = read(api)

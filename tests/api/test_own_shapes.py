@@ -80,7 +80,7 @@ def busy(ledger: Ledger) -> Ledger:
     assert report is not None
     ledger.writer.ended_runs.add([ended(report.consumer.deployment_id, minute) for minute in (1, 2)], NOON)
     ledger.writer.set_cursor(CURSOR, [each.to_row() for each in refused])
-    ledger.writer.lease.acquire(Holder.this_process(event_id(1)))
+    ledger.writer.lease.acquire(Holder.this_process(event_id(1)), seconds=3600)
     return ledger
 
 

@@ -94,7 +94,7 @@ def test_an_empty_list_says_that_no_evaluator_is_running(ledger: Ledger, call: C
     if "show" in command:
         deploy(ledger, "report/shop", Asset("x"))
     assert f"{STOPPED}." in call(*command.split()).out
-    ledger.writer.lease.acquire(Holder(uuid4(), gethostname(), os.getpid()), datetime.now(UTC))
+    ledger.writer.lease.acquire(Holder(uuid4(), gethostname(), os.getpid()), datetime.now(UTC), seconds=3600)
     assert STOPPED.reason not in call(*command.split()).out
 
 
@@ -121,7 +121,7 @@ def test_8_13_a_state_that_is_not_known_now_has_a_code_of_its_own(
     ledger.writer.set_cursor("events", read.isoformat())
     ledger.writer.set_cursor(HELD_UP, held_up)
     if alive:
-        ledger.writer.lease.acquire(Holder.this_process(uuid4()))
+        ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
     for command in (("freshness",), ("assets", "status")):
         answer = call(*command, "--json")
         found = next(each for each in answer.json if each["uri"] == ORDERS.uri)

@@ -20,7 +20,7 @@ from assetflow.errors import InvalidSchedule, LedgerError
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.process.status import HeldUpWriter
 from assetflow.ledger import Holder, Ledger
-from assetflow.ledger.lease import NOT_WATCHING, SILENT, STOPPED, Role
+from assetflow.ledger.lease import LEASE_SECONDS, NOT_WATCHING, SILENT, STOPPED, Role
 from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.prefect_io.recordings import recording_to_artifact
 from assetflow.watchers import FileTrigger
@@ -46,7 +46,9 @@ def evaluate(ledger: Ledger, *, ago: float = 0, pid: int | None = None) -> None:
     """This process evaluates, or another one, and gave its last sign of life so many seconds ago."""
     here = Holder.this_process(uuid4())
     holder = here if pid is None else Holder(here.id, here.host, pid)
-    ledger.writer.lease.acquire(holder, datetime.now(UTC) - timedelta(seconds=ago))
+    ledger.writer.lease.acquire(
+        holder, datetime.now(UTC) - timedelta(seconds=ago), seconds=LEASE_SECONDS if ago else 3600
+    )
 
 
 def prefect_holds(*recordings: Recording) -> None:
@@ -103,7 +105,7 @@ def test_watchers_that_fail_or_that_nobody_runs_are_problems(ledger: Ledger, cal
     watcher = AssetWatcher("landing", FileTrigger("/in/*"))
     deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=[watcher]))
     assert call("status", "--json").json["problems"] == [str(NOT_WATCHING)]
-    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS))
+    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS), seconds=3600)
     assert call("status").code == 0
     ledger.writer.watchers.set_state(["landing"], "failing", "no such folder", NOON)
     answer = call("status", "--json")

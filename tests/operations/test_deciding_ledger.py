@@ -50,7 +50,7 @@ def test_without_an_answer_and_an_evaluator_a_warning_says_what_may_be(ledger: L
     with respx.mock:
         respx.get(VARIABLE).mock(side_effect=httpx.ConnectError("refused"))
         alone = call("emit", ORDERS.uri)
-        ledger.writer.lease.acquire(Holder.this_process(UUID(int=1)))
+        ledger.writer.lease.acquire(Holder.this_process(UUID(int=1)), seconds=3600)
         beside_an_evaluator = call("emit", ORDERS.uri)
     assert "nobody knows whether another ledger has taken over" in alone.err
     assert "taken over" not in beside_an_evaluator.err

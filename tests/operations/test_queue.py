@@ -76,7 +76,7 @@ def test_rule_9_6_what_is_due_is_decided_first_only_if_an_evaluator_has_read_pre
     update(ledger, ORDERS, 0)
     now = NOON + timedelta(hours=3)
     if evaluator_runs:
-        ledger.writer.lease.acquire(Holder.this_process(uuid4()))
+        ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
     if read_before is not None:
         ledger.writer.set_cursor("events", (now - timedelta(seconds=read_before)).isoformat())
     at = Installation(ledger, now=lambda: now)

@@ -125,7 +125,7 @@ def test_a_page_says_why_nobody_evaluates_and_since_when(make_site: MakeSite, le
     site = make_site(now=lambda: datetime.now(UTC))
     assert f"{STOPPED.reason}. Updates and decisions wait" in site.page("/assets").text
     here, elsewhere = Holder.this_process(uuid4()), Holder(uuid4(), "elsewhere", 1)
-    ledger.writer.lease.acquire(here)
+    ledger.writer.lease.acquire(here, seconds=3600)
     assert "evaluator" not in site.page("/assets").text
     ledger.writer.lease.acquire(here, datetime.now(UTC) - timedelta(minutes=7))
     assert SILENT.reason in site.page("/assets").text
@@ -136,7 +136,7 @@ def test_a_page_says_why_nobody_evaluates_and_since_when(make_site: MakeSite, le
 
 
 def test_a_page_says_that_prefect_is_away_and_leads_to_what_waits(make_site: MakeSite, ledger: Ledger) -> None:
-    ledger.writer.lease.acquire(Holder.this_process(uuid4()))
+    ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
     for flow in ("ran", "waits"):
         deploy(ledger, f"{flow}/nightly", ORDERS)
     launched, _ = update(ledger, ORDERS, 1)
@@ -193,20 +193,20 @@ def watched(ledger: Ledger) -> None:
 
 
 def test_a_page_says_that_no_process_watches_what_is_outside(site: Site, ledger: Ledger) -> None:
-    ledger.writer.lease.acquire(Holder.this_process(uuid4()))
+    ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
     assert "watches" not in site.get("/troubles").text
     watched(ledger)
     assert f"{NOT_WATCHING.reason}. Messages, files and tables wait" in read(site.get("/troubles").text).text
     watching = Holder.this_process(uuid4(), Role.WATCHERS)
     ledger.writer.lease.acquire(watching, datetime.now(UTC) - timedelta(minutes=7))
     assert "Last sign of life: " in read(site.get("/troubles").text).text
-    ledger.writer.lease.acquire(watching)
+    ledger.writer.lease.acquire(watching, seconds=3600)
     assert "watches" not in site.get("/troubles").text
 
 
 def test_a_page_names_a_watcher_that_fails(site: Site, ledger: Ledger) -> None:
     watched(ledger)
-    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS))
+    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS), seconds=3600)
     ledger.writer.watchers.set_state(["landing"], "failing", "no such folder", datetime.now(UTC))
     page = read(site.get("/troubles").text)
     assert "The watcher landing fails: no such folder." in page.text
@@ -223,5 +223,5 @@ def test_troubles_of_another_process_are_those_of_the_ledger(ledger: Ledger) -> 
     assert [each.title for each in troubles_of(Backend(ledger))] == [STOPPED.reason]
     kept = {"name": "reading Prefect's logs", "since": NOON.isoformat(), "reason": "Prefect does not answer"}
     ledger.writer.set_cursor(HELD_UP, [kept])
-    ledger.writer.lease.acquire(Holder.this_process(uuid4()))
+    ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
     assert [each.title for each in troubles_of(Backend(ledger))] == ["Prefect cannot be reached"]

@@ -159,7 +159,7 @@ def test_late_runs_stay_when_the_page_is_refreshed(make_site: MakeSite, ledger: 
     deploy(ledger, "report/shop", ORDERS)
     (decision,) = update(ledger, ORDERS, 0)
     ledger.writer.decisions.launched(decision.id, uuid4(), NOON)
-    ledger.writer.lease.acquire(Holder(uuid4(), gethostname(), os.getpid()), datetime.now(UTC))
+    ledger.writer.lease.acquire(Holder(uuid4(), gethostname(), os.getpid()), datetime.now(UTC), seconds=3600)
     pool = FakePrefect(all_are_late)
     site = make_site(prefect=pool.connect, now=lambda: NOON + timedelta(minutes=5))
     assert site.get("/overview/late-runs").headers["location"] == "/"

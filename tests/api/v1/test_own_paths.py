@@ -215,7 +215,7 @@ def test_ready_says_what_is_missing_and_what_holds_up_an_evaluator(api: Api, led
     answer = api.get("/api/v1/ready")
     assert answer.status_code == 503
     assert answer.json()["problems"] == [str(STOPPED)]
-    ledger.writer.lease.acquire(Holder.this_process(event_id(1)))
+    ledger.writer.lease.acquire(Holder.this_process(event_id(1)), seconds=3600)
     assert api.get("/api/v1/ready").status_code == 200
     since = NOON.isoformat()
     ledger.writer.set_cursor(HELD_UP, [{"name": "ledger", "since": since, "reason": "the database refuses: odd"}])
