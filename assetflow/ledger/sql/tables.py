@@ -379,7 +379,10 @@ class QUEUE_CLOCK(Base, table=True):
 
 @as_table
 class MISSED_DEADLINE(Base, table=True):
-    """A deadline that passed without a decision (9.8); `announced`: when Prefect got the event about it."""
+    """A deadline that passed without a decision (9.8).
+
+    `posted` is when its event was sent to Prefect last, `stored` when Prefect's log was seen to have it.
+    """
 
     __table_args__ = (partial_index("missed_deadline_to_tell", "number", where="stored IS NULL"),)
     number: int = Field(primary_key=True, sa_type=Number)
