@@ -231,6 +231,14 @@ def test_the_palette_needs_no_click(shown: Shown) -> None:
     expect(page.get_by_role("heading", name="customers")).to_be_visible()
 
 
+def test_the_palette_leads_to_the_search_if_nothing_is_found(shown: Shown) -> None:
+    page = shown.drawn("/consumers")
+    page.keyboard.press("Control+k")
+    page.keyboard.type("zzzz")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/search\?q=zzzz$"))
+
+
 @pytest.mark.parametrize(
     "path",
     ["/", "/graph", "/graph?focus=orders", "/search?q=orders", "/backfills", "/backfills/new?asset=orders&start=2026"],

@@ -194,11 +194,16 @@
   let entered = false;
   // Enter waits for the hits of what is typed: those on the screen may be of a moment before.
   const openFirst = () => {
-    const hits = palette.querySelector(".hits");
-    if (entered && hits?.dataset.asked === query.value.trim().replace(/\s+/g, " ")) hits.querySelector("a").click();
+    const answer = palette.querySelector("[data-asked]");
+    if (!entered || answer?.dataset.asked !== query.value.trim().replace(/\s+/g, " ")) return;
+    const first = answer.querySelector("a");
+    if (first) first.click(); else query.form.submit();
   };
   query.addEventListener("input", () => { entered = false; });
   palette.addEventListener("htmx:afterSettle", openFirst);
+  ["htmx:responseError", "htmx:sendError"].forEach((failure) => {
+    palette.addEventListener(failure, () => { if (entered) query.form.submit(); });
+  });
   palette.addEventListener("keydown", (event) => {
     const found = [...palette.querySelectorAll(".hits a")];
     const place = found.indexOf(document.activeElement);
