@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from uuid import UUID, uuid5
 
@@ -103,27 +104,27 @@ def take_ready(freshness: FreshnessState, backfill: Backfill, now: datetime) -> 
 
 def note_end(freshness: FreshnessState, run: Run, state: RunState, now: datetime) -> None:
     """Note in the backfills that a run of theirs ended; a failure takes off what is below it."""
-    for backfill, step in _steps_of(freshness, run, freshness.backfills.live()):
+    for backfill, step in _steps_of(freshness, run, freshness.backfills.live):
         if step.state in ("asked", "failed"):
             _end(freshness, backfill, step, now, done=state == "completed")
 
 
 def note_retry(freshness: FreshnessState, run: Run, now: datetime) -> None:
     """Note in the backfills that somebody retries a run of theirs; a backfill that had ended is open again."""
-    for backfill, step in _steps_of(freshness, run, freshness.backfills.of_target(run.target)):
+    for backfill, step in _steps_of(freshness, run, partial(freshness.backfills.of_target, run.target)):
         if step.state == "failed":
             freshness.backfills.set(replace(backfill, ended=None))
             freshness.backfills.save(backfill.number, replace(step, state="asked"), now)
 
 
 def _steps_of(
-    freshness: FreshnessState, run: Run, backfills: Iterable[Backfill]
+    freshness: FreshnessState, run: Run, backfills: Callable[[], Iterable[Backfill]]
 ) -> Iterator[tuple[Backfill, BackfillItem]]:
     """Yield the backfills that asked for a run, each with the target that it runs for."""
     node = freshness.graph.find(run.target.consumer)
     if node is None or run.kind != "backfill":
         return
-    for backfill in backfills:
+    for backfill in backfills():
         step = freshness.backfills.find(backfill.number, run.target)
         if step is not None and run.id == run_id(backfill, node.consumer.deployment_id, run.target.key, step.attempt):
             yield backfill, step
