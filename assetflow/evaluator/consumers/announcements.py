@@ -93,6 +93,8 @@ class Teller(Loop, Generic[T]):
     async def step(self) -> float:
         """Tell, after what comes in meanwhile; return the seconds until Prefect's log may have it."""
         await asyncio.sleep(self._rest)
+        # The look that follows sees what came in meanwhile.
+        self._wake.clear()
         return WHILE_TELLING if await self.look() else LOOK_EVERY
 
     async def look(self) -> int:
@@ -128,12 +130,13 @@ class Teller(Loop, Generic[T]):
 
     async def _post(self, told: Sequence[T], events: Mapping[int, Sequence[Json]]) -> None:
         await self._ledger.call(self._outbox.posted, [each.number for each in told], self._now())
-        reach("between-state-and-freshness-event")
-        await self._events.publish([event for each in told for event in events[each.number]])
-        reach("between-freshness-event-and-log")
+        # Said once, also if Prefect does not take the event at the first attempt.
         for each in told:
             if each.posted is None and (words := each.describe()):
                 (logger.info if each.is_good else logger.warning)("%s", words)
+        reach("between-state-and-freshness-event")
+        await self._events.publish([event for each in told for event in events[each.number]])
+        reach("between-freshness-event-and-log")
 
 
 class Refusals:
