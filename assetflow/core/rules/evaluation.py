@@ -110,7 +110,7 @@ def target_keys_of(consumer: Consumer, event: AssetEvent, tokens: frozenset[Toke
 
 
 def wanted_keys(consumer: Consumer, event: AssetEvent, tokens: frozenset[Token]) -> Sequence[str | None]:
-    """Return the keys under which a consumer takes an event; none if it does not want it, or cannot map its key."""
+    """Return the keys under which a consumer takes an event: no keys if it does not want the event or cannot map it."""
     if not consumer.wants_key(event.partition_key):
         return ()
     try:

@@ -113,7 +113,8 @@ async def test_8_13_the_next_changes_are_told_of_as_soon_as_the_log_has_the_firs
     assert len(teller.log.posted) == TOLD_AT_ONCE + 1
 
 
-async def test_8_13_nothing_is_lost_while_prefect_is_away(teller: Teller) -> None:
+async def test_8_13_nothing_is_lost_while_prefect_is_away(teller: Teller, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "assetflow.evaluator")
     teller.log.is_away = True
     with pytest.raises(PrefectUnreachable):
         await teller.look()
@@ -121,6 +122,7 @@ async def test_8_13_nothing_is_lost_while_prefect_is_away(teller: Teller) -> Non
     teller.clock.pass_(seconds=POSTED_AGAIN.total_seconds() + 1)
     assert await teller.look() == 1
     assert len(teller.log.posted) == 1
+    assert caplog.messages == [teller.outbox.changes[1].describe()]
 
 
 async def test_a_missed_deadline_is_posted_until_the_log_of_prefect_has_it_and_logged_once(
