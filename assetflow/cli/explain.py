@@ -88,8 +88,10 @@ def _of_run(reader: Reader, run: DecisionName) -> DecisionExplanation:
     try:
         return decision_explanation(reader, find_decision(reader, run))
     except UnknownEvent:
-        if isinstance(run, IdStart) and reader.ended_runs.beginning(run, 1):
-            return run_explanation(reader, find_run(reader, run))
+        # What is read as a number may be the beginning of an id, too.
+        start = IdStart.of(str(run))
+        if start is not None and reader.ended_runs.beginning(start, 1):
+            return run_explanation(reader, find_run(reader, start))
         raise
 
 

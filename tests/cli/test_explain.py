@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from uuid import uuid4
+from uuid import UUID, uuid4
+
+import pytest
 
 from assetflow.core.values.events import CheckResult
 from assetflow.ledger import Ledger
@@ -85,8 +87,11 @@ def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
         assert call("explain", name, "--json").json == told
 
 
-def test_of_a_run_that_nobody_decided_explain_says_so(ledger: Ledger, call: Call) -> None:
-    run = replace(ended(deploy(ledger, "report/shop", ORDERS).deployment_id, 1), started_by="hand")
+@pytest.mark.parametrize("start", ["80068212", "8006821a"])
+def test_of_a_run_that_nobody_decided_explain_says_so(ledger: Ledger, call: Call, start: str) -> None:
+    of = UUID(f"{start}-8b0c-426a-965c-154cd61fc884")
+    made = ended(deploy(ledger, "report/shop", ORDERS).deployment_id, 1)
+    run = replace(made, flow_run_id=of, started_by="hand")
     ledger.writer.ended_runs.add([run], NOON)
     for name in (("--run", str(run.flow_run_id)[:8]), (str(run.flow_run_id),)):
         refused = call("explain", *name)
