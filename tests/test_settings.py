@@ -1,7 +1,5 @@
 """Settings come from the environment as it is now, and say what is wrong with them."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

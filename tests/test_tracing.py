@@ -1,7 +1,5 @@
 """A trace goes on from the task to its events, to the decision, to the label of the run."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from uuid import uuid4
 

@@ -1,7 +1,5 @@
 """The API behind a real server, on a ledger of each test's own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any

@@ -1,7 +1,5 @@
 """Prefect as the API, the pages and the commands ask it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Calls of every operation of an OpenAPI document, with what it allows and with what it does not."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any, cast
 

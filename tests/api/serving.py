@@ -1,7 +1,5 @@
 """An application behind a real server, in a thread of the test's process, on a port of its own."""
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Connections of strangers: bounded, closed when no header comes, and no reason to write a log."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import logging

@@ -1,7 +1,5 @@
 """What is said of a request with a wrong field: what it is, and what it has to be."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Webhooks: a message that is signed as its watcher asks is an update, once (10.2, 10.8)."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

@@ -1,7 +1,5 @@
 """Keys for reading, emitting and operating: each route needs exactly one right, and wrong keys wait."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re

@@ -1,7 +1,5 @@
 """`/metrics`: what Prometheus reads is what the ledger says; `/health` and `/ready` where others look for them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The OpenAPI document, tried out: no failure and no undocumented answer, whatever is sent."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """The shape of assetflow's own API: every field is always there, one word for one thing, one kind of page token."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

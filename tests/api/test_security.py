@@ -1,7 +1,5 @@
 """Safe by default: who may call, and what keeps pages of other origins out."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Make events for the tests of authoring."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """What stands for an asset: the object of `@asset`, with the parameters of its function, and an asset of Prefect."""
 
-from __future__ import annotations
-
 import inspect
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A check that cannot work is refused where it is declared. Contract 12.1, 12.4."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace

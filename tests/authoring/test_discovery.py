@@ -1,7 +1,5 @@
 """The assets that a flow updates and reads, found through the names in its code."""
 
-from __future__ import annotations
-
 import json
 import types
 from typing import Any

@@ -1,7 +1,5 @@
 """`@flow`: errors at decoration, the declaration, and the signature that Prefect stores."""
 
-from __future__ import annotations
-
 import inspect
 import warnings
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """`Eager`, `OnMissing`, `Lazy` and `FreshnessPolicy`, as flows declare them and as deployments store them."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any, cast

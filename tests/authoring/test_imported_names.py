@@ -1,7 +1,5 @@
 """`outlet_events` and `inlet_events`: mappings inside a task, errors elsewhere, and outlets by name."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from pathlib import Path

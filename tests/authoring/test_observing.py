@@ -1,7 +1,5 @@
 """`observe` and `emit`: a flow whose function returns versions (contract 8.2), and calls that cannot mean anything."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Past events: a sequence that reads only what is needed, each once while an evaluator records. Contract 7.2."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """`import assetflow` is quick, loads neither Prefect nor Spark, and offers every public name."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

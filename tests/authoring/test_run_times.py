@@ -1,7 +1,5 @@
 """What the flow run around the code tells an update: its data interval (contract 7.3) and its deployment."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta

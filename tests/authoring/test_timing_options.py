@@ -1,7 +1,5 @@
 """The options about time and amounts: what `@flow` and `@asset` make of them, and what they refuse (9.16)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta

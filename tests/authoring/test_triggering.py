@@ -1,7 +1,5 @@
 """The events of a run, and the signature of a function whose parameters assetflow fills in."""
 
-from __future__ import annotations
-
 import copy
 import inspect
 import pickle

@@ -3,8 +3,6 @@
 Counts are the same on a machine that is slow or busy. `benchmarks.second_writer` measures CPU time instead.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

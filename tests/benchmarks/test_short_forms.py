@@ -1,7 +1,5 @@
 """Each benchmark runs in a short form, and prints one JSON document with the figures that it is there for."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

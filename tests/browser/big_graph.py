@@ -1,7 +1,5 @@
 """A large graph: 1,500 assets in seven layers, and 500 flows, most of them Eager."""
 
-from __future__ import annotations
-
 import random
 
 from assetflow import Eager

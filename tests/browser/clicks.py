@@ -1,7 +1,5 @@
 """Counts the clicks of somebody who wants something."""
 
-from __future__ import annotations
-
 import re
 
 from playwright.sync_api import Page

@@ -1,7 +1,5 @@
 """A browser in front of the embedded stack's Prefect, and one in front of the pages."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Everything that the pages can show, and the address of every page and dialog: for axe, and for pictures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """A browser in front of the pages."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pages in front of a browser, on a ledger of the module's own, with everything that a page has to show."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """What people come for, in clicks from the start page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta

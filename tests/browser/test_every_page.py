@@ -1,7 +1,5 @@
 """Every page and dialog in both themes: axe finds nothing (WCAG 2.2 AA), and nothing is wider than the screen."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

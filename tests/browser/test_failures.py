@@ -1,7 +1,5 @@
 """A day on which fifteen runs fail, in clicks: see it first, understand it, put it right."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 

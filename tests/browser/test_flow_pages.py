@@ -1,7 +1,5 @@
 """The pages of consumers, runs and the activity in a browser: both themes, a narrow screen, and without harm."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Literal

@@ -1,7 +1,5 @@
 """The graph in a browser: picture, list and address agree, what is opened stays in its place, a large one is quick."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from pathlib import Path

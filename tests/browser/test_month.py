@@ -1,7 +1,5 @@
 """A month is backfilled in few clicks. On a shared start page, its decisions would stand above everything else."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

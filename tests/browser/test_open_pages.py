@@ -1,7 +1,5 @@
 """Pages that stay open, and pages without scripts: what a reader has in hand stays, and all has an address."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4

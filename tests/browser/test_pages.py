@@ -1,7 +1,5 @@
 """The pages of assets as a person uses them: both themes, keyboard only, a narrow screen, live, and without harm."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a person sees and does in Prefect's own UI, with a real browser on the whole stack."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

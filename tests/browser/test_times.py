@@ -1,7 +1,5 @@
 """Ages say their exact time to those who do not hover: by keyboard and by touch."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """The tutorial, followed by clicking: updates on both assets, a run that appears, and why it ran."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

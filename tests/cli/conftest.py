@@ -1,7 +1,5 @@
 """Commands, called in this process, on a ledger of each test's own."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

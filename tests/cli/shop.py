@@ -1,7 +1,5 @@
 """A small shop in a ledger: what the tests of the commands look at."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """`assetflow backfill` of assets, and `ls`, `show`, `stop` and `resume`. Contract 8.18."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

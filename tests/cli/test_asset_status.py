@@ -1,7 +1,5 @@
 """`assets status`, `plan` and `explain --asset`: for people and for programs (8.9, 8.16)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """What is refused: an exit status, a message that says what to do, nothing on standard output, no traceback."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`assetflow database` and a ledger that cannot be used: what is said, and the exit status."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`emit` and `observe`: into the ledger that is at hand, else through Prefect."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """`explain` and `events show`: the one explanation, from a ledger."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from uuid import UUID, uuid4
 

@@ -1,7 +1,5 @@
 """Commands start and end fast: they do not import what they do not need, nor look for garbage in it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """`assets ls`, `events ls`, `decisions ls`, `queue ls`, `version`: for people and for programs."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

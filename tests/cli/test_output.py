@@ -1,7 +1,5 @@
 """Text from users is text: it moves no cursor, changes no colour, and is no markup."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from uuid import UUID, uuid5

@@ -1,7 +1,5 @@
 """The command line as a process: its log, its completion, and what happens when nobody reads on."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """`queue rm`, `queue replay`, `decisions give-up` and `retry`: an operator's work."""
 
-from __future__ import annotations
-
 import pytest
 
 from assetflow.ledger import Ledger

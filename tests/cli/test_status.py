@@ -1,7 +1,5 @@
 """`assetflow status`: what a person and a program are told, also when nothing answers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What a terminal shows: whole columns, short ids, and with `--watch` everything anew."""
 
-from __future__ import annotations
-
 import pytest
 from rich.text import Text
 

@@ -1,7 +1,5 @@
 """Comparing an answer of the simulator with the one that is expected."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """Cases of `freshness/rules.json` are seen to fail with a broken copy of the rule that they watch over."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import replace

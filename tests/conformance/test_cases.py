@@ -1,7 +1,5 @@
 """Every conformance case: the simulator gives exactly the answer that the contract asks for."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

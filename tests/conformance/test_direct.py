@@ -1,7 +1,5 @@
 """The direct cases, URIs, mappers and time tables, told apart by their keys: called as a user calls them."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """What an update may hold: what is refused is named by its path, and what only comes along is made to fit."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, date, datetime
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """What a state remembers: what was used last, and no more than fits."""
 
-from __future__ import annotations
-
 from time import process_time
 
 from assetflow.core.kept import Kept

@@ -1,7 +1,5 @@
 """A small world for tests of the fold: a state, consumers, and recordings with as few words as possible."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5

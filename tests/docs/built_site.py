@@ -1,7 +1,5 @@
 """What `make docs` has built leads nowhere that is not there, and needs nothing from the network."""
 
-from __future__ import annotations
-
 from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The Python of the pages: each piece that a reader may paste, as a module of its own."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

@@ -1,7 +1,5 @@
 """The public names, as the modules list them, and the examples in their docstrings."""
 
-from __future__ import annotations
-
 import doctest
 import inspect
 from collections.abc import Iterator

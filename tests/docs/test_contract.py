@@ -1,7 +1,5 @@
 """The examples of docs/contract.md are true: each scenario of the page gives the answer that stands under it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """CONTRIBUTING.md and the pages are true about `make` and about the markers of tests."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The recipes of docs/cookbook.md do what the page says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Each rule of the contract has a test that carries its number, and each failure of the suite a place on its page."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from itertools import chain

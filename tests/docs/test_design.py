@@ -1,7 +1,5 @@
 """docs/design.md names files, folders and functions that are there."""
 
-from __future__ import annotations
-
 import re
 
 from tests.docs.pieces import ROOT

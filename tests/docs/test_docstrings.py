@@ -1,7 +1,5 @@
 """The docstrings of public names: their examples run, and what they say of parameters, errors and rules is there."""
 
-from __future__ import annotations
-
 import builtins
 import inspect
 import re

@@ -1,7 +1,5 @@
 """The schedules of docs/migration.md are what the page says; `test_pieces.py` runs its flows and tasks."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What the pages name is there: commands and targets, names and files, and where their links lead."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from importlib import import_module

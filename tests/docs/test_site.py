@@ -1,7 +1,5 @@
 """The documentation as a site: its menu has every page, and the site shows every block of code as one."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Iterator

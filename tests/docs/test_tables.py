@@ -1,7 +1,5 @@
 """The tables of the pages are complete: settings, extras, lines of the log, metrics, verdicts, and words."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

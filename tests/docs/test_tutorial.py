@@ -1,7 +1,5 @@
 """The pages of the tutorial: their flows run, and commands print what the pages show."""
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Callable

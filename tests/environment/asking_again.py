@@ -1,7 +1,5 @@
 """How tests ask a Prefect server: as our own clients do, again when it is busy or a connection is cut."""
 
-from __future__ import annotations
-
 import time
 
 import httpx

@@ -1,7 +1,5 @@
 """How much CPU time a test of `make test` may take."""
 
-from __future__ import annotations
-
 import os
 from time import process_time
 

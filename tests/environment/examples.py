@@ -1,7 +1,5 @@
 """The examples of `deployments/`: commands and settings as they stand there, and as they are run here."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Fresh environments: the wheel of this repository, installed as somebody else would."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

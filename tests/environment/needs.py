@@ -1,7 +1,5 @@
 """What this machine has of the things that some tests need."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """Which tests begin (`make test`, `make test-services`)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """Databases on the Postgres server of this machine, each for one test or one session."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

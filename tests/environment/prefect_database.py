@@ -1,7 +1,5 @@
 """Prefect's empty database on SQLite, kept for the next server: making one takes longer than the server's start."""
 
-from __future__ import annotations
-
 import fcntl
 import shutil
 import sqlite3

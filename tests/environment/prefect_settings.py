@@ -1,7 +1,5 @@
 """Prefect in this process, and the server that it talks to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache

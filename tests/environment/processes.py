@@ -4,8 +4,6 @@ Every process inherits the session's mark in its environment, so one is found to
 elsewhere nothing can be seen, and nothing is reported.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

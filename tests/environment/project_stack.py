@@ -1,7 +1,5 @@
 """The embedded stack of this project, in a folder of a test's own."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

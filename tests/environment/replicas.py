@@ -1,7 +1,5 @@
 """Prefect as `deployments/replicas` runs it: two servers on Postgres, messages through Redis, and a password."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

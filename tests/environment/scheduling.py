@@ -1,7 +1,5 @@
 """Which process runs which test (`make test`, `make test-services`)."""
 
-from __future__ import annotations
-
 from xdist.scheduler import LoadScopeScheduling
 
 # Their tests share one session of Spark: the other processes need not start a JVM.

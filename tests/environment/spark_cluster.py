@@ -1,7 +1,5 @@
 """Spark as `deployments/` starts it: a standalone cluster, of processes that can be killed, and a Connect server."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

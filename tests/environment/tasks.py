@@ -1,7 +1,5 @@
 """Background tasks of a test."""
 
-from __future__ import annotations
-
 import asyncio
 
 

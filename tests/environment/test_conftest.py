@@ -1,7 +1,5 @@
 """What tests/conftest.py promises, seen from outside: each test runs pytest with it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Wait until what another process, thread or task does has happened, and fail if it does not happen in time."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import time

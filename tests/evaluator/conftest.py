@@ -1,7 +1,5 @@
 """The ledger of the evaluator's tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Simple fakes of Prefect for the evaluator's loops."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A real ledger for the evaluator's loops, without a thread and a lease, whose calls fail when a test says so."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import UTC, datetime

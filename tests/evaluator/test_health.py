@@ -1,7 +1,5 @@
 """Loops wait for an event or a time, end when they are cancelled, and log each trouble once."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

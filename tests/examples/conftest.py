@@ -1,7 +1,5 @@
 """For the live examples: an evaluator with an empty ledger in this process, on the server that all tests share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

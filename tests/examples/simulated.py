@@ -1,7 +1,5 @@
 """Examples without a server: what consumers run with when these things happen, in the order of the ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 

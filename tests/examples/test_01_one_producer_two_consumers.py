@@ -1,7 +1,5 @@
 """Example 1: a producer with two tasks; one consumer of the first asset, one of both."""
 
-from __future__ import annotations
-
 import pytest
 
 from assetflow import Asset, flow, task

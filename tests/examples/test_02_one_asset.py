@@ -1,7 +1,5 @@
 """Example 2: a schedule of one asset, in a list; a name does not make it another asset."""
 
-from __future__ import annotations
-
 from tests.examples.simulated import runs, updates
 
 URI = "s3://asset-bucket/example.csv"

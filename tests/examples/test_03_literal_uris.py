@@ -1,7 +1,5 @@
 """Example 3: a URI is compared literally, character by character, and never as a pattern."""
 
-from __future__ import annotations
-
 import pytest
 
 from assetflow import Asset, deployment_triggers

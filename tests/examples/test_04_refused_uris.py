@@ -1,7 +1,5 @@
 """Example 4: which URIs are refused, and which stay as they are."""
 
-from __future__ import annotations
-
 import pytest
 
 from assetflow import Asset

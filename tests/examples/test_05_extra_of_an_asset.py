@@ -1,7 +1,5 @@
 """Example 5: static facts about an asset are no part of what it is; an event has those that its producer declared."""
 
-from __future__ import annotations
-
 import pytest
 
 from assetflow import Asset

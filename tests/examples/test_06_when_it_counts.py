@@ -1,7 +1,5 @@
 """Example 6: a task that fails or skips updates nothing; one that completes does, whatever becomes of its flow."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.examples.simulated import runs

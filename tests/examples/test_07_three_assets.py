@@ -1,7 +1,5 @@
 """Example 7: three assets in a list wait for all three, and each run consumes everything that came meanwhile."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.examples.simulated import answer, updates

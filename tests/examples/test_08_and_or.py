@@ -1,7 +1,5 @@
 """Example 8: AND, OR and both, and what a run consumes."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.examples.simulated import runs, task, updates

@@ -1,7 +1,5 @@
 """Example 9: what a task tells about its update is the event's extra, exactly; of several attempts the last one's."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 import pytest

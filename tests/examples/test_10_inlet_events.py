@@ -1,7 +1,5 @@
 """Example 10: a task reads the past updates of its inlets, those of its own flow run included."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 from typing import Any
 

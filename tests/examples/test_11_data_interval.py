@@ -1,7 +1,5 @@
 """Example 11: a consumer asks its warehouse for the hour that the run behind the triggering event was for."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Example 12: what waits in a queue, and what happens when somebody takes it out."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.examples.simulated import answer, updates

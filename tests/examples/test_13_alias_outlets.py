@@ -1,7 +1,5 @@
 """Example 13: a task finds out only when it runs which asset it updates; the alias is what its outlet says."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Generator
 

@@ -1,7 +1,5 @@
 """Example 14: the same asset with the same extra through two aliases is one event; with another extra it is another."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.examples.simulated import answer

@@ -1,7 +1,5 @@
 """Example 15: an alias and an asset of the same name are two things; consumers of both run at the first update."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.examples.simulated import runs, task

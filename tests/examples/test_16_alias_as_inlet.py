@@ -1,7 +1,5 @@
 """Example 16: a flow without a schedule reads what came through an alias."""
 
-from __future__ import annotations
-
 from collections.abc import Generator
 
 import pytest

@@ -1,7 +1,5 @@
 """Example 17: an alias brings assets that are named at run time, and their own later updates count for it too."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.examples.simulated import runs, task

@@ -1,7 +1,5 @@
 """Example 18: every midnight, and on every update; neither gets in the way of the other."""
 
-from __future__ import annotations
-
 from datetime import UTC, time
 
 import pytest

@@ -1,7 +1,5 @@
 """Example 19: keys start the flows that run by keys, and nobody else."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.examples.simulated import answer

@@ -1,7 +1,5 @@
 """Example 20: a day is made when its 24 hours are there."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from tests.examples.simulated import answer

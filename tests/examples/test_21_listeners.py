@@ -1,7 +1,5 @@
 """Example 21: each listener is called once per cause; one that raises harms nothing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Example 22: an update that comes from another environment."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Runs of time schedules, which are made ahead of their time, and are not waited for here."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Five queues of real brokers, reached by the process that watches through cables that can be cut."""
 
-from __future__ import annotations
-
 import asyncio
 import ctypes
 from collections.abc import Callable, Sequence

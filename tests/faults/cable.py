@@ -1,7 +1,5 @@
 """A cable between a client and a server, which can be cut."""
 
-from __future__ import annotations
-
 import select
 import socket
 import threading

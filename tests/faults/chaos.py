@@ -1,7 +1,5 @@
 """What goes wrong, in an order that a seed decides."""
 
-from __future__ import annotations
-
 import random
 import signal
 import time

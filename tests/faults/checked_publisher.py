@@ -4,8 +4,6 @@ It writes a hundred rows with the number of the publication: as a Parquet datase
 Delta table, which `deltalake` commits over the files that have passed. What is noted as done is not made again.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Worlds to destroy, and the line that sums up what was lost in all of them."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path

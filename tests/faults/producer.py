@@ -3,8 +3,6 @@
 Every update that is tried has a token of its own in its extra, so that one that came twice is seen.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

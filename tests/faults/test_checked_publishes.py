@@ -3,8 +3,6 @@
 `TEST_PUBLISHES=500 TEST_READS=20000` is the long version. Spark's own Delta writer is not run: `deltalake` commits.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import signal

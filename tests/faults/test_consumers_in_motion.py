@@ -1,7 +1,5 @@
 """Consumers changed, paused, resumed, removed and deployed anew while updates come in."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Eager flows run once for what has changed, whatever is killed, away, rebuilt or wrong about the time. Contract 8."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

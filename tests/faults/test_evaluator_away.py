@@ -1,7 +1,5 @@
 """The evaluator does not hear, or is not there: what came meanwhile is made up for, in order."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from collections.abc import Iterator

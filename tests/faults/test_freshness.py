@@ -1,7 +1,5 @@
 """Each change of state of an asset stands in Prefect's log once, whatever is killed or away. Contract 8.13."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """A backlog of 100,000 updates: on a server of its own, because every later world there would read it again."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 

@@ -1,7 +1,5 @@
 """The ledger's disk is full, its file is locked, read-only, damaged or gone: clear words, and nothing lost."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import subprocess

@@ -3,8 +3,6 @@
 `ASSETFLOW_FAULTS_UPDATES=10000` makes the long form, which takes five minutes.
 """
 
-from __future__ import annotations
-
 import os
 import random
 from collections import Counter

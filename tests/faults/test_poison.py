@@ -1,7 +1,5 @@
 """Updates that nobody can record, beside good ones: they are refused with a reason, and stop nothing else."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

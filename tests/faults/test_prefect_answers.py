@@ -1,7 +1,5 @@
 """Prefect answers wrongly, late or not at all: nothing is lost, and nothing is run twice."""
 
-from __future__ import annotations
-
 import random
 import time
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Messages of five brokers while the process that watches, its connections and the ledger are killed (10.2, 10.3)."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Several evaluators on one Postgres ledger: one leads, and when it dies or stands still, another one takes over."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

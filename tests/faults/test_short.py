@@ -1,7 +1,5 @@
 """The short form: a hundred updates by producers of four kinds, while everything is killed once."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults import chaos

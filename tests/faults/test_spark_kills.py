@@ -1,7 +1,5 @@
 """The process that publishes with Spark is killed again and again: readers never see half, retries never double."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

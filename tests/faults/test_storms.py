@@ -1,7 +1,5 @@
 """The long form: five hundred updates of all kinds while everything is killed again and again, by several seeds."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.faults import chaos

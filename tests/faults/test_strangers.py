@@ -1,7 +1,5 @@
 """Connections of strangers to the server's port, while updates flow: the evaluator in the same process goes on."""
 
-from __future__ import annotations
-
 import resource
 import selectors
 import socket

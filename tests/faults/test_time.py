@@ -1,7 +1,5 @@
 """Time acts once at each instant, whatever is killed, away or wrong about the time. Contract 9.6, 9.8."""
 
-from __future__ import annotations
-
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Processes of a warm worker are killed at drawn moments: no flow run is lost, none runs twice or for ever."""
 
-from __future__ import annotations
-
 import os
 import random
 import shlex

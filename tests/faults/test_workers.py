@@ -1,7 +1,5 @@
 """A worker, or what it executes, is lost in the middle of a task: that makes no update, or exactly one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The flow that a worker executes in a world of faults: one task that updates assets, and can be held in its middle."""
 
-from __future__ import annotations
-
 import json
 import os
 import time

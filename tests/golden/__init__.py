@@ -1,7 +1,5 @@
 """What leaves the house, as it was when somebody last looked at it: a change shows as a difference of a file."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

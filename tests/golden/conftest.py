@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from tests.ledger.conftest import new_sqlite, sqlite_ledger, template
 
 __all__ = ["new_sqlite", "sqlite_ledger", "template"]

@@ -1,7 +1,5 @@
 """What every command prints, on one small ledger, at one instant, with numbered ids: `--json`, and in a terminal."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import sys

@@ -1,7 +1,5 @@
 """What a deployment stores of a flow (`x-assetflow`), for each kind of schedule, option, mapper and trigger."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The texts of errors: every one that the code raises with a text of its own, from the syntax trees."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

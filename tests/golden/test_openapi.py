@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from assetflow.api.app import create_app
 from assetflow.api.requests import Backend
 from assetflow.ledger import Ledger

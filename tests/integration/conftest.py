@@ -1,7 +1,5 @@
 """An evaluator of a test's own on the shared Prefect server, and a harness on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Flows that tests deploy as users do: by the path of this file."""
 
-from __future__ import annotations
-
 from assetflow import Asset, AssetAlias, PartitionedAssetTimetable, TriggeringAssetEvents, flow, task
 
 ORDERS = Asset("s3://deployed/orders", name="deployed orders")

@@ -1,7 +1,5 @@
 """A Prefect server with deployments, and an evaluator as a process of its own that can be killed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

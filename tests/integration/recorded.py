@@ -1,7 +1,5 @@
 """What a Prefect server holds of updates, for tests of authoring."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager

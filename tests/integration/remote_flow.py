@@ -1,7 +1,5 @@
 """A flow whose tasks run in other processes; run as a module it prints what they see."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

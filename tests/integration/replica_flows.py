@@ -1,7 +1,5 @@
 """A producer of two assets and a consumer of both, without Spark."""
 
-from __future__ import annotations
-
 from assetflow import Asset, TriggeringAssetEvents, flow, task
 
 ORDERS = Asset("s3://replicas/orders")

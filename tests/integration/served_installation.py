@@ -1,7 +1,5 @@
 """An installation with an API: another environment, for whoever sends it updates."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Flows made by `@asset` on a real Prefect server: they run, record, and start each other."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What becomes of an update while Prefect does not answer, or answers oddly; and the exact bodies that it gets."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

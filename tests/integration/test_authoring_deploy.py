@@ -1,7 +1,5 @@
 """A flow's declaration arrives with its deployment, whichever way it is deployed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What runs inside a flow: the events that started it, its key, and past events (chapter 7)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Tasks with outlets on a real Prefect server: when an event is made, when not, and with which extra (chapter 2)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator
 from functools import wraps

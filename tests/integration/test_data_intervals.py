@@ -1,7 +1,5 @@
 """Runs that Prefect's own schedules make: their updates carry the interval from the time before to their own (7.3)."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from uuid import UUID

@@ -1,7 +1,5 @@
 """The example of dbt beside Spark: landed files, dbt in its own environment, and a flow that runs on a dbt model."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

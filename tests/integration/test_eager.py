@@ -1,7 +1,5 @@
 """Eager flows on a real Prefect server: updates, observations, failures, and a backfill, from declaration to run."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from contextlib import closing

@@ -1,7 +1,5 @@
 """The evaluator as a process, on a real Prefect server: an update in, a flow run out."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4

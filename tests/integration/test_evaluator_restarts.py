@@ -1,7 +1,5 @@
 """The evaluator killed, started again, started twice, and without Prefect: nothing lost, nothing run twice."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import subprocess

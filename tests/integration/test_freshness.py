@@ -1,7 +1,5 @@
 """Freshness on a real Prefect server: events that automations hear, and Lazy flows, from declaration to run."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

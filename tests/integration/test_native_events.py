@@ -1,7 +1,5 @@
 """Prefect's own asset events, in and out, on a real server: each update counts once. Contract 2.9, 2.10."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

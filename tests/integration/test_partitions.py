@@ -1,7 +1,5 @@
 """Partition keys from an update to a run, on a real Prefect server: whatever text a key is, it arrives as data."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """An update that Prefect could not carry never reaches its flow runs, whichever way it comes in."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Pruning a ledger together with the artifacts that its Prefect keeps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is deployed, the consumers and the automations stay in step, on a real Prefect server."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """Two Prefect servers on Postgres and Redis, with a password: all that assetflow does there, and one server killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Runs that somebody retries in Prefect: the evaluator hears of it, or finds it later (contract 4.7, 8.6)."""
 
-from __future__ import annotations
-
 import pytest
 
 from assetflow import Asset, TriggeringAssetEvents, flow

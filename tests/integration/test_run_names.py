@@ -1,7 +1,5 @@
 """The ledger knows what Prefect calls the runs of decisions, without having been told."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

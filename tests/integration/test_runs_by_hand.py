@@ -1,7 +1,5 @@
 """Runs of Eager flows that somebody starts in Prefect: the evaluator hears of them, or finds them (contract 8.6)."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """`assetflow server start` on a real Prefect server, with room for 256 open files."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack

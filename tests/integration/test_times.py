@@ -1,7 +1,5 @@
 """The time part of schedules on a real Prefect server: upcoming runs that follow the deployment."""
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One trace from a task to the run that follows, over a real Prefect server."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast

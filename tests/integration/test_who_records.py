@@ -1,7 +1,5 @@
 """When and by whom an update is recorded: transactions, runs by hand, `emit`, on a real Prefect server (chapter 2)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Generator
 from typing import Any

@@ -1,7 +1,5 @@
 """A process that records an update at each line of its input, and prints when it was committed (monotonic, seconds)."""
 
-from __future__ import annotations
-
 import sys
 import time
 

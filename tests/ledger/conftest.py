@@ -1,7 +1,5 @@
 """Ledgers for tests: each test gets a new SQLite file, or the Postgres database after it was emptied."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Short forms for tests: assets, recordings, declarations and consumers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """A program that knows one more version of the tables than this one: upgrades are tested with it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

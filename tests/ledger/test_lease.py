@@ -1,7 +1,5 @@
 """The lease: one evaluator runs at a time."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

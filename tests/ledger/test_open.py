@@ -1,7 +1,5 @@
 """Opening a ledger: a new one is made, an older one is upgraded, and errors say what to do."""
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """Upgrades happen completely or not at all, one after the other, never while an evaluator is running; and checks."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A scenario carried out live: deployments, events posted to Prefect, switches of automations, a real evaluator."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime

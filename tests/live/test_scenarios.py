@@ -1,7 +1,5 @@
 """Scenarios with `passes: live`, carried out on a real Prefect server: the same runs as the simulator says."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Which consumers a list shows: the same words mean the same on the command line, in the API and on the pages."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

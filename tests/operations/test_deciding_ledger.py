@@ -1,7 +1,5 @@
 """Which ledger decides, and what becomes of updates that came into one which decides no more."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Eager flows are explained as well as those that updates start: what a run read, what is held back, another time."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

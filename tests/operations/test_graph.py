@@ -1,7 +1,5 @@
 """The picture of the graph in the API, on the page and in the terminal."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Assets that an operator hides: gone from every list until an update or a declaration, and nothing is deleted."""
 
-from __future__ import annotations
-
 from urllib.parse import quote
 
 import pytest

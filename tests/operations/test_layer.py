@@ -1,7 +1,5 @@
 """Command line, API and pages write through operations, and share nothing else."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

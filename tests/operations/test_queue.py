@@ -1,7 +1,5 @@
 """Queues: every way to remove queued events asks for the same (3.7)."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from datetime import timedelta
 from uuid import uuid4

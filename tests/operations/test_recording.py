@@ -1,7 +1,5 @@
 """Updates by hand: every way in checks the same, and records the same."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

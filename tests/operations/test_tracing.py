@@ -1,7 +1,5 @@
 """Trees of causes: what an update, a run or an asset has led to. Contract 7.4."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

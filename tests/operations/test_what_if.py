@@ -1,7 +1,5 @@
 """What an action would lead to is what it then leads to, and asking changes nothing."""
 
-from __future__ import annotations
-
 import random
 from datetime import timedelta
 

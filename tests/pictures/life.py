@@ -1,7 +1,5 @@
 """What happens in the shop before a picture is taken: updates, late data, failures, a pause and a deadline."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta

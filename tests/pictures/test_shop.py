@@ -1,7 +1,5 @@
 """The shop of the pictures has what its pictures are to show."""
 
-from __future__ import annotations
-
 from assetflow.stack.flow_files import read_project
 from assetflow.stack.linting import LintConfig, lint_files
 from tests.pictures.life import SHOP

@@ -1,7 +1,5 @@
 """What an answer of Prefect's API means: the same for tasks and for the evaluator."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from types import SimpleNamespace

@@ -1,7 +1,5 @@
 """Artifacts: writing the events of a run to one, and going through old ones while some are deleted."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta

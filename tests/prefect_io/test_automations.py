@@ -1,7 +1,5 @@
 """The automation of a deployment: what it shows, what it says, and what Prefect may decide."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4

@@ -1,7 +1,5 @@
 """The exact bodies that Prefect gets for each kind of schedule: automations, the runs of decisions with contexts."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """Prefect Cloud: every request goes to the workspace and shows the key; a server with a password is shown that."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,5 @@
 """The settings that are read without Prefect are those that Prefect reads; in doubt, Prefect reads them."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a deployment declares, and what changed among many of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Creating runs: the exact request, and what each answer of Prefect's means."""
 
-from __future__ import annotations
-
 import json
 from base64 import b64decode
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Reading Prefect's logs page by page: what fails now and then is asked for again, and the reading goes on."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta

@@ -1,7 +1,5 @@
 """Flow runs as Prefect tells of them: their states, their ends, and those that wait for a worker."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """Asset events and decisions as Prefect's events: what the evaluator tells, and what it learns. Contract 2.9, 2.10."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, cast
 from uuid import UUID

@@ -1,7 +1,5 @@
 """A password in PREFECT_API_URL is used for every connection, and is in no message."""
 
-from __future__ import annotations
-
 import json
 import logging
 from base64 import b64encode

@@ -1,7 +1,5 @@
 """Decisions are read back from the flow runs that they led to."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast

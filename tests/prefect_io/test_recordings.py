@@ -1,7 +1,5 @@
 """What goes to Prefect and what comes back: exact bodies, round trips, updates of outsiders, hostile text."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The note that says why a run is there: readable, complete, and safe whatever users call their things."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 from typing import Any

@@ -1,7 +1,5 @@
 """The times of Prefect's schedules, looked at backwards: what Prefect itself would have started before."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """Observations of sources as artifacts: what is new stays, and of what was seen again one artifact remains."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any

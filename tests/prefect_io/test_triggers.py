@@ -1,7 +1,5 @@
 """Schedules as Prefect's triggers: the exact JSON of each kind, and what Prefect's own matching makes of it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """Turns: one at a time, and nobody waits for who is slow."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from uuid import UUID, uuid4

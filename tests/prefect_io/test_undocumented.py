@@ -1,7 +1,5 @@
 """What is gone from Prefect's insides: only the feature that needs it fails, and says what to do."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

@@ -1,7 +1,5 @@
 """What drawn scenarios have in common. Each number stands for one, whatever the process and its hash seed."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

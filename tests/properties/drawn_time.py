@@ -1,7 +1,5 @@
 """Drawn scenarios of chapter 9; `python -m tests.properties.drawn_time FIRST LAST` prints their answers."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any

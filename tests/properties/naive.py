@@ -4,8 +4,6 @@ It understands the part of the scenario format that `scenarios.py` draws: plain,
 fixed and segment fan-out mappers, passes at ticks or after every step.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 Json = dict[str, Any]

@@ -4,8 +4,6 @@ It is written from the rules and shares nothing with the code. It judges every t
 first.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from math import inf
 from typing import Any, cast

@@ -3,8 +3,6 @@
 It is written from the rules and shares nothing with the code. The item without a key has the key `None`.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Callable
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """A naive model of freshness policies: what they tell, and which Lazy flows they ask for (8.11, 8.13 to 8.15)."""
 
-from __future__ import annotations
-
 from math import ceil, inf
 from typing import Any
 

@@ -3,8 +3,6 @@
 It is written from the rules and shares nothing with the code. All instants of `drawn_time` are whole minutes.
 """
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """Drawing scenarios, as hypothesis strategies."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from hypothesis import strategies as st

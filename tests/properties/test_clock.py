@@ -1,7 +1,5 @@
 """The laws of the clock (9.3 to 9.14), over drawn scenarios: nothing is lost, and nobody's looking changes anything."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Each law of the clock is seen to fail with a broken copy of the rule that it watches over."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any

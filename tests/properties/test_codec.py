@@ -1,7 +1,5 @@
 """Every declaration of a flow survives its stored text."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from dataclasses import replace

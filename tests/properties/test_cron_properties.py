@@ -1,7 +1,5 @@
 """Ten years of cron times in five time zones, against a model that asks every minute."""
 
-from __future__ import annotations
-
 import calendar
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What holds for every scenario: the fold against a naive model, receipts, order, passes."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """The laws of Eager flows (8.5, 8.6, 8.16), over drawn scenarios."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import Any
 

@@ -3,8 +3,6 @@
 Updates come exactly at instants at which something ends, just before and just after them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

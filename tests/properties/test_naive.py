@@ -1,7 +1,5 @@
 """Drawn scenarios of chapters 8 and 9: the simulator and a naive reading of the rules give one answer."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A drawn scenario has one answer: by any hash seed, in any order of flows, above a flow that reads all."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Up and down agree, mappers survive JSON, and no hour falls between two days."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise

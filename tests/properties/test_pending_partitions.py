@@ -1,7 +1,5 @@
 """Pending partitions: one for each key at a time, and the order of arrival changes no run (contract 5.1 to 5.3)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """Time gates (9.1 to 9.5), against the plainest reading of the contract: a search over all subsets of events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import chain, combinations

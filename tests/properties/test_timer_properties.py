@@ -1,7 +1,5 @@
 """What a timer makes ahead, in five time zones, is what 6.2 says: each time once, in order."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from random import Random

@@ -1,7 +1,5 @@
 """What the check of an update accepts arrives everywhere as it was; what it refuses, every way in refuses alike."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Normalising twice changes nothing, whatever a URI is made of."""
 
-from __future__ import annotations
-
 import warnings
 
 import pytest

@@ -1,7 +1,5 @@
 """`make audit`: what it fails on, and what it only tells."""
 
-from __future__ import annotations
-
 import importlib.util
 from importlib.machinery import SourceFileLoader
 from pathlib import Path

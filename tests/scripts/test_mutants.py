@@ -1,7 +1,5 @@
 """`scripts/mutants` changes one place at a time, and knows which tests could notice it."""
 
-from __future__ import annotations
-
 import ast
 import runpy
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The scripts that make pages and pictures: what they write is what the code says today."""
 
-from __future__ import annotations
-
 import json
 import re
 import runpy

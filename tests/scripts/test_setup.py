@@ -1,7 +1,5 @@
 """`scripts/setup` installs nothing whose version it does not name, and chooses a Python that is fast."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A classic Spark session for this process, and homes that nobody shares."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A flow whose Spark job lasts as long as a file is there, and shows in another file that it lives."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Publish partition `a` and be killed between staging and swap, as a script."""
 
-from __future__ import annotations
-
 import os
 import sys
 

@@ -1,7 +1,5 @@
 """Publish a text as a dataset, without Spark; as a script, be killed just before a named step."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

@@ -1,7 +1,5 @@
 """`@asset` with a Spark session: what the function returns is the asset's data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

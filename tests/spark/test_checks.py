@@ -1,7 +1,5 @@
 """Data that fails a check is never seen. Contract chapter 12."""
 
-from __future__ import annotations
-
 import pickle
 from contextlib import AbstractContextManager
 from pathlib import Path

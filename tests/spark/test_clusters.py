@@ -1,7 +1,5 @@
 """The flows of this repository, unchanged, on every Spark that a setting can name; and a cluster that loses workers."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

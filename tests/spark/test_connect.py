@@ -1,7 +1,5 @@
 """The Connect server of an ASSETFLOW_HOME: found again, never mistaken for another process, and said when it fails."""
 
-from __future__ import annotations
-
 import os
 import stat
 import subprocess

@@ -1,7 +1,5 @@
 """A Delta table whose files Spark writes is watched: deltalake commits them, as there is no Delta for Spark in pip."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The examples in the docstrings of `publish`, `read` and `spark_task` run, in a real session."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

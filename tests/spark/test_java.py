@@ -1,7 +1,5 @@
 """Java is found in a fixed order, and what is wrong is said."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The layout on disk survives a kill at any point, and reaches the disk meanwhile; no Spark is needed to show that."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

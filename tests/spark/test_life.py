@@ -1,7 +1,5 @@
 """A session that all tasks share: a task cannot stop it, its end is noticed, and its errors say their reason."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace

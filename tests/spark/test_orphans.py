@@ -1,7 +1,5 @@
 """On a Connect server, the Spark work of a flow run ends when that is cancelled, or run again after it was killed."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

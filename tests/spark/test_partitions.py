@@ -1,7 +1,5 @@
 """Partitions of a dataset: each is published on its own, and read by key."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A dataset is published whole, measured, and safe to retry."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import signal

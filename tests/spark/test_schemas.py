@@ -1,7 +1,5 @@
 """The columns of a dataset are those of all its parts, whichever file Spark looks into first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """One session per process, in one mode; what cannot be is said."""
 
-from __future__ import annotations
-
 import logging
 import socket
 import subprocess

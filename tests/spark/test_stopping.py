@@ -1,7 +1,5 @@
 """Spark's work ends when Prefect gives its task up: by a time limit, by a cancelled flow run, by an exception."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from threading import Thread

@@ -1,7 +1,5 @@
 """`spark_task`: the session comes first, DataFrames become data, callers get something small."""
 
-from __future__ import annotations
-
 import inspect
 import pickle
 from collections.abc import AsyncGenerator, Callable, Generator

@@ -1,7 +1,5 @@
 """The watch over Spark's work: it stops what has to stop, again if need be, and nothing else. Without Spark."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """A project with one of each fault that `assetflow lint` finds, each in a file of its own."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A ledger that another version of assetflow has written."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
 from pathlib import Path

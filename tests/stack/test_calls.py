@@ -1,7 +1,5 @@
 """The stack's calls of Prefect: a busy server is asked again, and nothing is started twice."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """The whole demo, as `make demo` runs it: real data, real Spark, checked to the last event, and nothing left."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

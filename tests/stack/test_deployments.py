@@ -1,7 +1,5 @@
 """`prefect deploy --all` and `python -m deployments.serve` on a real server: both make working consumers."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`assetflow diff` in a project: what it prints, its exit status, and bad input. Contract 11.4, 11.5."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 

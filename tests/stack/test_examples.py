@@ -1,7 +1,5 @@
 """The examples of `deployments/` are true: their commands run, their settings exist, their texts agree."""
 
-from __future__ import annotations
-
 import configparser
 import re
 import subprocess

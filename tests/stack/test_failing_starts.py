@@ -1,7 +1,5 @@
 """What `assetflow dev` says where Java, Prefect's server or a work pool fails it: whole sentences, and what to do."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -1,7 +1,5 @@
 """docs/start.md, walked word by word: a fresh environment with nothing but the wheel, in a folder elsewhere."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

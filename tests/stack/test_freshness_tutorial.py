@@ -1,7 +1,5 @@
 """docs/tutorial-fresh.md, walked in `assetflow dev`: no table has a schedule, all are kept up to date."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """`assetflow lint` on a broken project, on the flows of this repository, and on bad input. Contract 11.1 to 11.3."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`assetflow init`: a project in an empty folder, and what it adds to one that is there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Requests to Prefect's server on SQLite: those that write take turns, and a refused one is repeated."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

@@ -1,7 +1,5 @@
 """The stack's Prefect server: its garbage collector stops nobody, and many requests at once are not refused."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import Counter

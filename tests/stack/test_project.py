@@ -1,7 +1,5 @@
 """A project's files, and what is wrong with them, said before anything is started: where, and what to do."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """`deployments/replicas` as it stands there, its SQL, settings and commands, on this machine's Postgres and Redis."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Iterator

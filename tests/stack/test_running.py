@@ -1,7 +1,5 @@
 """`assetflow dev` as a person has it: parts of it are killed in the middle of runs, and each decision has one run."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

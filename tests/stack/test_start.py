@@ -1,7 +1,5 @@
 """What `assetflow dev` and `demo` say when they cannot start, and what a killed stack leaves to the next one."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The demo's check and tables: decisions are those of its recordings folded once more, each with one run."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Circles of flows, from the runs that they made."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 from assetflow.testing.background import StartedRun, circle_to

@@ -1,7 +1,5 @@
 """The harness, as its documentation tells of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The harness lets messages and files arrive at watchers, without a broker (10.2, 10.5, 10.7)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The pytest plugin: a project needs no conftest.py, and its tests share one Prefect server."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

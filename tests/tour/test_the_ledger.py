@@ -1,7 +1,5 @@
 """What the ledger holds at any line, and what it says of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from uuid import UUID
 

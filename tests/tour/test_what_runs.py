@@ -1,7 +1,5 @@
 """Which flows run, and with which updates: a function of what was recorded, computed here without a server."""
 
-from __future__ import annotations
-
 from tests.examples.simulated import answer, runs, updates
 
 ORDERS, CUSTOMERS = "s3://shop/orders", "s3://shop/customers"

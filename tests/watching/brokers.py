@@ -1,7 +1,5 @@
 """Brokers and stores that tests start: a cluster of Kafka inside librdkafka, and moto's server of SQS and S3."""
 
-from __future__ import annotations
-
 from typing import Any, cast
 
 import boto3

@@ -1,7 +1,5 @@
 """Ledgers, and queues of the brokers on this machine, each with a name of its own that goes after the test."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """A server of Kafka that knows no password, and keeps what clients say who they are."""
 
-from __future__ import annotations
-
 import socketserver
 import struct
 import threading

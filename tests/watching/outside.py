@@ -1,7 +1,5 @@
 """What watchers watch, for tests: queues of the brokers of this machine, and a process that watches them here."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """A class of the user's own runs in a process of its own, and its changes become updates (10.2, 10.4)."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

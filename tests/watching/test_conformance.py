@@ -1,7 +1,5 @@
 """Our own kinds of queues pass the suite that authors of others run, and others are found by their entry point."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import sys

@@ -1,7 +1,5 @@
 """The other side takes a subscription away, or does not answer: it is noticed, shown, and watched anew (10.2, 10.4)."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """`assetflow watcher start`: killed, without Prefect, with a trigger that cannot be read, its database away."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

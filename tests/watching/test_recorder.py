@@ -1,7 +1,5 @@
 """One value that cannot be recorded holds nothing up, and a ledger in trouble costs nothing (10.2, 2.6)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import UTC, datetime
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """A page as a test looks at it: its words, its links, its forms."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser

@@ -1,7 +1,5 @@
 """The pages of runs and of the activity: why something ran, what it consumed and produced, and what happens."""
 
-from __future__ import annotations
-
 from uuid import UUID, uuid4
 
 import pytest

@@ -1,7 +1,5 @@
 """The pages of assets and events: what they show, and what their forms do."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial

@@ -1,7 +1,5 @@
 """Backfills on the pages: what one would run, how far it is, stop and resume (8.18)."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """The pages of consumers: what each waits for, its queue, its decisions, and what an operator does there."""
 
-from __future__ import annotations
-
 import re
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """The page of what a deploy would change shows the stages that the terminal and Markdown show."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import pytest

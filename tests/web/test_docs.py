@@ -1,7 +1,5 @@
 """`/docs`: every operation of the API, with its parameters and an example that works."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

@@ -1,7 +1,5 @@
 """The page of a run that failed: why, the end of its log, and what puts it right."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any

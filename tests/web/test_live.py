@@ -1,7 +1,5 @@
 """What open pages are told: changes as they are committed, and what does not work."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager

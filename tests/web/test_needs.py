@@ -1,7 +1,5 @@
 """A day on which fifteen runs fail: all are listed, and each that was not made good needs a person. Contract 4.9."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The start page: what needs a person, what waits and for what, and what just happened."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

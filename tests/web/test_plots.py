@@ -1,7 +1,5 @@
 """How pages put it: metrics in words and as small plots, sentences with times and ids as elements, the rest as text."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

@@ -1,7 +1,5 @@
 """States of runs in lists: as Prefect has them, asked once for all that is shown, and kept for seconds."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID, uuid4
 

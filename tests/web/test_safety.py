@@ -1,7 +1,5 @@
 """Safe by default: logging in, forms of other pages, headers, and text of users that wants to be more than text."""
 
-from __future__ import annotations
-
 import logging
 import re
 from urllib.parse import quote

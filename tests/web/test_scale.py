@@ -1,7 +1,5 @@
 """Pages and lists ask the ledger a fixed number of questions, however much it holds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Sessions of the pages: what they allow, how they end, and who is believed about TLS."""
 
-from __future__ import annotations
-
 import pytest
 
 from assetflow.api.connections import FREE, WAITING, WrongKeys

@@ -1,7 +1,5 @@
 """What browsers are sent besides pages: compressed, kept for good, vendored unchanged, with a sign for each state."""
 
-from __future__ import annotations
-
 import re
 from hashlib import sha256
 from typing import get_args

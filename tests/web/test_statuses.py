@@ -1,7 +1,5 @@
 """The status of assets on the pages: the list, an asset's page, and the verdict on a consumer's (8.9, 8.16)."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from uuid import uuid4
 

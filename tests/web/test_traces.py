@@ -1,7 +1,5 @@
 """The page of trees: what triggered what."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """A template as a process, runs of small modules in its children, and pools whose worker has such a template."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

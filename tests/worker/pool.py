@@ -1,7 +1,5 @@
 """A work pool of type `assetflow` with its worker, on a real Prefect server."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

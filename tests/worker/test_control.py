@@ -1,7 +1,5 @@
 """What Prefect controls of a flow run holds on the warm worker: hooks, time limits, and how many run at once."""
 
-from __future__ import annotations
-
 import os
 import signal
 from pathlib import Path

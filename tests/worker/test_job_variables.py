@@ -1,7 +1,5 @@
 """The job variables of a process pool mean the same on the warm worker, and so does the text of an exit code."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -1,7 +1,5 @@
 """The warm worker asks for the runs that it heard of until they are there."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What needs an ordinary process: variables that are read at a start, and what a fork would break, named."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import textwrap

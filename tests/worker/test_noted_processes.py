@@ -1,7 +1,5 @@
 """A run that is an ordinary process has a note that tells which one, because not each process holds its note."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

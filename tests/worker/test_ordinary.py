@@ -1,7 +1,5 @@
 """Code that forks, starts processes, threads and event loops does in a child what it does in an ordinary process."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

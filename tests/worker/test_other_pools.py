@@ -4,8 +4,6 @@ Docker and Kubernetes are not there in tests. Their workers share with all other
 a flow run are made; a bare process with these stands for the container.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Modules that a template imports on the user's word."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

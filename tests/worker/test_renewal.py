@@ -1,7 +1,5 @@
 """A template that is out of date forks no more, and is replaced by one that has imported what there is now."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

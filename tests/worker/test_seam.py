@@ -1,7 +1,5 @@
 """A child of the template is to its client what a process is: output, status, signals, environment."""
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -1,7 +1,5 @@
 """The worker sends each request of a submission once, and no run waits for one that decides nothing."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Notes of flow runs outlive their worker, and say what became of its runs."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Iterator

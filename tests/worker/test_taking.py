@@ -1,7 +1,5 @@
 """A worker notes and signs what it takes, so that the runs of a dead worker are told from those of living ones."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

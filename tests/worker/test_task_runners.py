@@ -1,7 +1,5 @@
 """Task runners that start processes of their own work in the forked run of a warm worker."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.environment.fresh import install_apart

@@ -1,7 +1,5 @@
 """The work pool type `assetflow` on a real Prefect server: its runs are forked, else it is a process pool."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

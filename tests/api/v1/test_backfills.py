@@ -1,7 +1,5 @@
 """Backfills of assets through the API (8.18)."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

@@ -1,7 +1,5 @@
 """assetflow's own paths: what they show is what explanations and ledger say."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """Events by URI, and versions that were seen: each item reported, the good ones recorded, safe to send again."""
 
-from __future__ import annotations
-
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID, uuid4

@@ -1,7 +1,5 @@
 """The API as code elsewhere uses it: updates for another environment, and past events from afar."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from types import SimpleNamespace
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """`POST /api/v1/consumers/{flow}/{deployment}/retry`, and `retry` in Python by it or beside the ledger (8.7)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Runs that somebody starts through the API: what Prefect is asked for, and what they would lead to."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

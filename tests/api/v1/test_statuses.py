@@ -1,7 +1,5 @@
 """Statuses, versions and plans through the API, and `status` in Python on top of either (8.9, 8.16)."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote

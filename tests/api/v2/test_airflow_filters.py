@@ -1,7 +1,5 @@
 """Every parameter of Airflow's lists, on SQLite and on Postgres, with what a client may send: never a failure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Why something ran, or did not: the facts beside each leaf, and the words."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A state that cannot be judged up to now is not known, if a version that nobody knows of could have changed it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 
 import pytest

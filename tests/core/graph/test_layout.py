@@ -1,7 +1,5 @@
 """The picture of the graph: parts of it, folding, and where things stand."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Collection, Iterable

@@ -1,7 +1,5 @@
 """The graph around a node: asked for step by step, and never farther than needed."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from assetflow.core.graph.lineage import DATA, SCHEDULING, Edge, EdgeKind, Node, loops_through, neighbourhood

@@ -1,7 +1,5 @@
 """What a lint finds: conditions that follow from others, and mappers that share no target key. Contract 11.2."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from itertools import chain, combinations
 

@@ -1,7 +1,5 @@
 """Mappers beyond the conformance cases: what is refused, errors, and JSON."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Keys, which of them a roll-up waits for, when it has enough, and which roll-ups can never have enough."""
 
-from __future__ import annotations
-
 import pytest
 
 from assetflow.core.partitions import (

@@ -1,7 +1,5 @@
 """Windows of keys, and the keys of a range of time."""
 
-from __future__ import annotations
-
 from datetime import datetime
 
 import pytest

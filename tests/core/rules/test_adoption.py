@@ -1,7 +1,5 @@
 """A rebuilt ledger takes over what has its run already, in whatever order the updates are found again."""
 
-from __future__ import annotations
-
 import random
 from dataclasses import replace
 from datetime import UTC, datetime

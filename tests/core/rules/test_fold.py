@@ -1,7 +1,5 @@
 """Recording, queueing and deciding, and what deploys and operators change: chapters 1 to 5, rule by rule."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

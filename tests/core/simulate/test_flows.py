@@ -1,7 +1,5 @@
 """`simulate` takes flows: their schedules count, and their code does not run."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

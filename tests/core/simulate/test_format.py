@@ -1,7 +1,5 @@
 """What is not in the format of scenarios is refused, with file, scenario and step."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Cron beyond the conformance cases: there and back, its fields in words, and what cannot be read (contract 6.2)."""
 
-from __future__ import annotations
-
 import time
 from datetime import UTC, datetime, timedelta
 from itertools import islice

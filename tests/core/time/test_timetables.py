@@ -1,7 +1,5 @@
 """Time tables: keys of ticks, intervals and recurrence rules, and the way through JSON."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime, timedelta
 

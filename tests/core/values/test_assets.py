@@ -1,7 +1,5 @@
 """Assets, references and aliases as values (chapter 1)."""
 
-from __future__ import annotations
-
 import copy
 import json
 import pickle

@@ -1,7 +1,5 @@
 """Conditions as values: how they are written, read and evaluated."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a task says about its outlets, and what becomes of it (2.1, 2.3 to 2.5)."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What is not shown, what is shown as an escape, and how large an extra from outside may be."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 

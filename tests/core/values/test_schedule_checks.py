@@ -1,7 +1,5 @@
 """What is refused where a schedule is written: it could be written down, and would never work as it is meant."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

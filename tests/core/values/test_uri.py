@@ -1,7 +1,5 @@
 """URIs and names beyond the conformance cases: what is refused, what is said about secrets, schemes of users."""
 
-from __future__ import annotations
-
 import warnings
 from urllib.parse import SplitResult
 

@@ -1,7 +1,5 @@
 """Watchers as data: what is refused, and how they travel (contract 10.1)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from datetime import timedelta

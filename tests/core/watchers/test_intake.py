@@ -1,7 +1,5 @@
 """What becomes of files and messages: what counts at a look, and in which recordings (10.2, 10.4, 10.7)."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any

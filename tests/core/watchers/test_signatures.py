@@ -1,7 +1,5 @@
 """Signatures of webhooks agree with the library of Standard Webhooks (contract 10.8)."""
 
-from __future__ import annotations
-
 import base64
 import json
 from datetime import UTC, datetime, timedelta

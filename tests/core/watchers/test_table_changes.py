@@ -1,7 +1,5 @@
 """Commits of Delta tables and snapshots of Iceberg tables: which change rows, and what they say of it (10.6)."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

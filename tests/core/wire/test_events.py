@@ -1,7 +1,5 @@
 """Updates as others write them: refused in a sentence, or taken without what only comes along and cannot be read."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

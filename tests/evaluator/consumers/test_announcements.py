@@ -1,7 +1,5 @@
 """Changed states and missed deadlines are told to Prefect once each, until its log has them. Contract 8.13, 9.8."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Each time of a timetable has one run, created ahead, whatever happens to consumer, Prefect and evaluator."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4

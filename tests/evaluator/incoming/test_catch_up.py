@@ -1,7 +1,5 @@
 """Prefect's logs are read with an overlap, in order, and only what is new is recorded."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Recordings reach the ledger complete, in order and once; bad events are refused and stored."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A ledger that another one takes over hands over what only it has; pruned updates do not come back."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """A change that is found before Prefect's logs are read is recorded first, and decides nothing as of before it. 9.6."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path

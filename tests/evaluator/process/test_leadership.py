@@ -1,7 +1,5 @@
 """An evaluator waits for the lease, keeps it, and loses it."""
 
-from __future__ import annotations
-
 import logging
 from types import SimpleNamespace
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """Listeners are called once for each cause, after the commit, in order, and do not disturb the evaluator."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """A ledger that lacks decisions adopts them from Prefect's runs; an ordinary start asks for the newest runs only."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field

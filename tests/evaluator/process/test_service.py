@@ -1,7 +1,5 @@
 """An evaluator starts, follows what others commit, and settles while Prefect is busy for a moment."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

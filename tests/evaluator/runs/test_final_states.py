@@ -1,7 +1,5 @@
 """The final states of all runs are read from Prefect from where the last look ended. Contract 4.8."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """Each decision gets exactly one run, oldest first, whatever Prefect answers."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """Each run of a decision gets one note, after all waiting decisions are launched."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from uuid import UUID

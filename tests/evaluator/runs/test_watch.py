@@ -1,7 +1,5 @@
 """The ends of runs are recorded, whether Prefect sends them or is asked for them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta

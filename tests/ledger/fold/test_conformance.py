@@ -1,7 +1,5 @@
 """The conformance scenarios on a ledger: every few calls its state is written, so that reads come from rows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime

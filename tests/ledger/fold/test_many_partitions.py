@@ -1,7 +1,5 @@
 """Much of one kind costs other passes nothing, and is read in pages. Contract 5.5, 8.6, 8.16."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any

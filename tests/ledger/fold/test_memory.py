@@ -1,7 +1,5 @@
 """What a ledger remembers between transactions is what the tables hold, whichever process writes."""
 
-from __future__ import annotations
-
 import gc
 import tracemalloc
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ flows that run on updates, keep their outputs up to date, or have time in their 
 remember, down to nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass

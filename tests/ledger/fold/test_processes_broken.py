@@ -1,7 +1,5 @@
 """What a process remembers is compared well enough: the comparison is seen to fail with a broken copy of the code."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from datetime import datetime

@@ -1,7 +1,5 @@
 """Whatever an operation changes, another process that remembers the ledger knows it at its next transaction."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a deploy would change is what it then changes, and a replay does what was done. Contract 11.4 to 11.7."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any

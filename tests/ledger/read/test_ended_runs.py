@@ -1,7 +1,5 @@
 """Which runs have ended, and which failures nothing has made good. Contract 4.8, 4.9."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What the ledger says of chapter 8: the status of assets, plans and versions, with few statements (8.9, 8.16)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from datetime import timedelta

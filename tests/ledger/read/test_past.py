@@ -1,7 +1,5 @@
 """Why a consumer waits now, or did not run at an earlier moment. Contract 9.15."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 

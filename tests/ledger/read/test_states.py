@@ -1,7 +1,5 @@
 """States for reads: the graph of flows, queues, keys and consumed events, read with few statements."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

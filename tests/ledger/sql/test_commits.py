@@ -1,7 +1,5 @@
 """A process hears of what others commit to the ledger: within 50 ms, and without busy waiting."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

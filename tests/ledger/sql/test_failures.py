@@ -1,7 +1,5 @@
 """Errors of databases say what to do and contain no password; values that they cannot hold harm no others."""
 
-from __future__ import annotations
-
 import random
 import sqlite3
 import sys

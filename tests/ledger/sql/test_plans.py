@@ -1,7 +1,5 @@
 """Frequent statements use an index, whatever the size of the ledger."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import timedelta

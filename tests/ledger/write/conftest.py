@@ -1,7 +1,5 @@
 """A SQLite ledger with flows whose runs a test starts and ends; a test of both databases makes its own."""
 
-from __future__ import annotations
-
 import pytest
 
 from assetflow.ledger import Ledger

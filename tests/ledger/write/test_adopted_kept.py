@@ -1,7 +1,5 @@
 """A rebuilt ledger takes over what Eager flows were asked for, and what runs have read. Contract 8.2, 8.17."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta

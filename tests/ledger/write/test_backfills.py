@@ -1,7 +1,5 @@
 """Backfills of assets on a ledger: what runs in which order, whatever happens in between. Contract 8.18."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """Time acts on a ledger: an evaluator that slept finds the runs of one that never did. Contract 9.6."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

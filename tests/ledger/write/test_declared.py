@@ -1,7 +1,5 @@
 """What deployments declare, and what Prefect tells of them: assets, makers and watchers."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4

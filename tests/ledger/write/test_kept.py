@@ -1,7 +1,5 @@
 """Eager flows on a ledger: what is asked for after recordings, ends of runs, deploys, switches, and in time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta

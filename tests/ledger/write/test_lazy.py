@@ -1,7 +1,5 @@
 """Lazy flows on a ledger: they run when a policy falls due, and not before. Contract 8.14."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any

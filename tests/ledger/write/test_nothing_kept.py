@@ -1,7 +1,5 @@
 """The last flow that compares anything is gone: the clock has nothing to do for it any more. Contract 8.16, 9.6."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """What is still to be told to Prefect: updates by tasks, and what checks found. Contract 2.10, chapter 12."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What a flow with keys owes after a deploy or a pause is asked for in parts. Contract 8.18."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Freshness policies on a ledger: their states at their instants, and the outbox of what Prefect has to be told."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime, timedelta
 from uuid import uuid4

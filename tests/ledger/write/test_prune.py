@@ -1,7 +1,5 @@
 """Pruning removes what is old, keeps what is still needed, and changes no later decision."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """A ledger that is rebuilt, or put back from a backup, goes on as one that was never lost. Contract 8.17, 9.6."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta

@@ -1,7 +1,5 @@
 """What ended goes on or runs again, because somebody asks for it. Contract 4.7, 8.6, 8.7."""
 
-from __future__ import annotations
-
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 

@@ -1,7 +1,5 @@
 """Runs of Eager flows: by hand, with the times that Prefect gives, and as the clock decides. Contract 8.6."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID, uuid4

@@ -1,7 +1,5 @@
 """Versions on a ledger: confirmations by skipped tasks, and observations of sources (contract 8.2)."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from uuid import uuid4, uuid5
 

@@ -1,7 +1,5 @@
 """Flows without a schedule stand in the data graph of a ledger, and are no consumers otherwise (chapter 8, Words)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from uuid import uuid4, uuid5
 

@@ -1,7 +1,5 @@
 """The operations of the writer, and what the reader returns after them."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """New versions of Delta tables become updates, each once (10.4, 10.6)."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """Files that appear or change become updates, each once (10.4, 10.7)."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta

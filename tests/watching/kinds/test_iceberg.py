@@ -1,7 +1,5 @@
 """New snapshots of Iceberg tables become updates, each once (10.4, 10.6). The catalog is SQLite's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path

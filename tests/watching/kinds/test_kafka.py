@@ -1,7 +1,5 @@
 """Kafka: a topic that is missing or grows, a password that is refused, and servers that go."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from typing import Any
 

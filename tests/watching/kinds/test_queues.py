@@ -1,7 +1,5 @@
 """Queues of RabbitMQ, streams and lists of Redis: each message is one update, whatever fails (10.2, 10.3, 10.5)."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """Files in S3 become updates, each once, and a store that cannot be listed loses and doubles nothing (10.4, 10.7)."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A changed value of a query is an update, each once (10.4)."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing

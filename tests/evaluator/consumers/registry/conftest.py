@@ -1,7 +1,5 @@
 """A registry on a Prefect in memory."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

@@ -1,7 +1,5 @@
 """A Prefect in memory, as the registry uses it."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4

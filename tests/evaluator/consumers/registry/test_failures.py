@@ -1,7 +1,5 @@
 """A failure of Prefect or of the ledger loses no change, nor does a restart, and one deployment holds up no other."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Any

@@ -1,7 +1,5 @@
 """What the registry finds beside refusals: cycles, flows that hardly ever run, deployments left behind, watchers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

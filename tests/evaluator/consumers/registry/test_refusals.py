@@ -1,7 +1,5 @@
 """Deployments that are refused beside others: tried again when others change, and kept in the ledger (8.1, 8.10)."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

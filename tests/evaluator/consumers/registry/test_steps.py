@@ -1,7 +1,5 @@
 """Consumers and automations follow the deployments."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """Deployments without a schedule stand in the data graph of the ledger (chapter 8, Words)."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from uuid import UUID
 
