@@ -14,12 +14,35 @@ from assetflow.core.partitions import FixedKeyMapper, IdentityMapper, StartOfDay
 from assetflow.core.simulate.conditions import read_condition
 from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime
 from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.conditions import AssetAll, AssetAny, AtLeast, Condition, Since, Times, Within
 from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.values.timing import OnDeadline, Opening, make_deadline
 from assetflow.core.wire.declarations import FlowDeclaration, declaration_from_text, declaration_to_text
 from assetflow.errors import InvalidSchedule
 from tests.properties.scenarios import expressions
-from tests.properties.test_time_gates import conditions as timed_conditions
+
+ASSETS = [Asset(name) for name in "abc"]
+DAILY = CronTriggerTimetable("0 */3 * * *")
+HOURS = st.integers(1, 5).map(lambda hours: timedelta(hours=hours))
+
+
+def timed_conditions() -> st.SearchStrategy[Condition]:
+    leaves = st.sampled_from(ASSETS)
+    plain: st.SearchStrategy[Condition] = leaves | st.builds(Times, leaves, st.integers(1, 3))
+    both = st.permutations(ASSETS).map(lambda assets: AssetAll(*assets[:2]))
+    plain = plain | st.builds(Within, both, HOURS) | st.builds(Since, both, st.just(DAILY))
+    return st.recursive(
+        plain,
+        lambda inner: (
+            st.lists(inner, max_size=3).map(lambda found: AssetAll(*found))
+            | st.lists(inner, max_size=3).map(lambda found: AssetAny(*found))
+            | st.lists(inner, min_size=2, max_size=3).map(lambda found: AtLeast(2, *found))
+            | st.builds(Within, inner, HOURS)
+            | st.builds(Since, inner, st.just(DAILY))
+        ),
+        max_leaves=6,
+    )
+
 
 conditions = expressions.map(lambda written: read_condition(written, "")())
 mappers = st.sampled_from([IdentityMapper(), FixedKeyMapper("k"), StartOfDayMapper(timezone="Asia/Tokyo")])

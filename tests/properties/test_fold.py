@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from assetflow.core.rules.fold import Touched, pass_over
 from assetflow.core.simulate import read_scenario, simulate
@@ -12,7 +11,7 @@ from assetflow.core.simulate.actions import carry_out, deploy
 from assetflow.core.simulate.world import World
 from assetflow.errors import AssetflowError
 from tests.properties.naive import Naive
-from tests.properties.scenarios import KEYS, URIS, expressions, scenarios
+from tests.properties.scenarios import scenarios
 
 Json = dict[str, Any]
 
@@ -81,39 +80,6 @@ def test_passes_over_the_touched_consumers_leave_nothing_to_a_pass_over_all(scen
     walked(scenario, check_idle=True)
 
 
-@given(expressions, st.lists(st.sampled_from(URIS), min_size=1, max_size=5), st.randoms(use_true_random=False))
-def test_order_and_duplicates_do_not_matter_for_whether_a_run_comes(expr: Any, uris: list[str], random: Any) -> None:
-    shuffled = [*uris, random.choice(uris)]
-    random.shuffle(shuffled)
-
-    def runs(order: list[str]) -> int:
-        events = [{"event": uri} for uri in order]
-        answer = simulate({"name": "s", "consumers": {"c": expr}, "steps": [*events, {"tick": True}]})
-        return len(answer["runs"])  # type: ignore[arg-type]
-
-    assert runs(uris) == runs(shuffled)
-
-
-@pytest.mark.rule("4.3")
-@given(st.lists(st.tuples(st.booleans(), st.sampled_from(KEYS)), max_size=10), st.randoms(use_true_random=False))
-def test_interleaving_independent_updates_changes_no_run(updates: list[tuple[bool, str]], random: Any) -> None:
-    """Events of two assets that share no consumer: only the order within each asset counts."""
-    left = [{"event": "s3://b/a", "partition_key": key} for first, key in updates if first]
-    right = [{"event": "s3://b/b", "partition_key": key} for first, key in updates if not first]
-    consumers = {"l": {"partitioned": {"assets": "s3://b/a"}}, "r": {"partitioned": {"assets": "s3://b/b"}}}
-
-    def runs(steps: list[Json]) -> list[Json]:
-        answer = simulate({"name": "s", "passes": "live", "consumers": consumers, "steps": steps})
-        found: list[Json] = answer["runs"]  # type: ignore[assignment]
-        return sorted(({"consumer": r["consumer"], "key": r["partition_key"]} for r in found), key=str)
-
-    mixed: list[Json] = []
-    waiting = [list(left), list(right)]
-    while any(waiting):
-        mixed.append(random.choice([queue for queue in waiting if queue]).pop(0))
-    assert runs(mixed) == runs([*left, *right])
-
-
 @pytest.mark.parametrize("gate", ["all", "any"])
 def test_deep_nesting_does_not_blow_the_stack(gate: str) -> None:
     expression: Any = "s3://b/a"
@@ -123,18 +89,3 @@ def test_deep_nesting_does_not_blow_the_stack(gate: str) -> None:
         {"name": "deep", "passes": "live", "consumers": {"c": expression}, "steps": [{"event": "s3://b/a"}]}
     )
     assert len(answer["runs"]) == 1  # type: ignore[arg-type]
-
-
-@pytest.mark.timeout(30)
-def test_width_of_5000_assets_does_not_blow_the_clock() -> None:
-    uris = [f"s3://b/{number}" for number in range(5000)]
-    steps = [{"event": uri} for uri in uris]
-    consumers = {"c": {"all": uris}, "d": {"all": [{"any": uris[:2500]}, uris[-1]]}}
-
-    answer = simulate({"name": "wide", "passes": "live", "consumers": consumers, "steps": steps})
-
-    runs: list[Json] = answer["runs"]  # type: ignore[assignment]
-    assert [(run["step"], run["consumer"], len(run["events"])) for run in runs] == [
-        (4999, "c", 5000),
-        (4999, "d", 2501),
-    ]

@@ -1,4 +1,4 @@
-"""Drawn scenarios of chapters 8 and 9: the simulator and a naive reading of the rules give one answer."""
+"""Drawn scenarios of chapter 8: the simulator and a naive reading of the rules give one answer."""
 
 import json
 from collections.abc import Callable
@@ -16,10 +16,8 @@ from assetflow.core.freshness.judging import Upcoming
 from assetflow.core.freshness.records import Item
 from assetflow.core.simulate import simulate
 from tests.properties.drawn_freshness import scenario
-from tests.properties.drawn_time import scenario as drawn_scenario
 from tests.properties.naive_freshness import NaiveFreshness
 from tests.properties.naive_items import second_of
-from tests.properties.naive_time import NaiveTime, minute_of
 
 Json = dict[str, Any]
 
@@ -69,6 +67,7 @@ def naive_freshness(drawn: Json) -> Json:
 
 # The first two of these add or remove partitions and inputs while a run is going on. In the last one, a flow with
 # partitions makes an update without a key, and a Lazy flow waits for its keys.
+@pytest.mark.rule("8.4", "8.6", "8.7", "8.9", "8.12", "8.13", "8.14", "8.16")
 @pytest.mark.parametrize("number", [*range(40), 1327, 1479, 4551])
 def test_a_naive_reading_of_chapter_8_gives_the_same_answer(number: int) -> None:
     drawn = scenario(number)
@@ -136,68 +135,3 @@ def test_a_broken_copy_differs(broken: Break, number: int, monkeypatch: pytest.M
     assert simulated_freshness(drawn) == expected
     broken(monkeypatch)
     assert simulated_freshness(drawn) != expected
-
-
-_WHEN = ("expired", "skipped")
-
-
-def simulated(drawn: Json) -> Json:
-    answer = json.loads(json.dumps(simulate(drawn)))
-    assert "errors" not in answer
-    runs = [
-        (
-            row["at"],
-            row["consumer"],
-            row.get("partition_key"),
-            row.get("time"),
-            bool(row.get("deadline")),
-            [(each["asset"], each["step"]) for each in row["events"]],
-        )
-        for row in answer["runs"]
-    ]
-    missed = [
-        (row["at"], row["consumer"], row.get("partition_key"), row["due"], row["then"], row["queued"])
-        for row in answer.get("missed", [])
-    ]
-    receipts = [
-        (
-            row["event"],
-            row["consumer"],
-            row.get("partition_key"),
-            row["status"],
-            row["at"] if row["status"] in _WHEN else None,
-        )
-        for row in answer["receipts"]
-    ]
-    return shaped(runs, missed, receipts)
-
-
-def naive(drawn: Json) -> Json:
-    answer = NaiveTime(drawn).answer()
-    runs = [
-        (row["at"], row["consumer"], row["key"], row["time"], row["overdue"], row["events"]) for row in answer["runs"]
-    ]
-    missed = [
-        (row["at"], row["consumer"], row["key"], row["due"], row["then"], row["queued"]) for row in answer["missed"]
-    ]
-    receipts = [
-        (row["event"], row["consumer"], row["key"], row["status"], row["until"] if row["status"] in _WHEN else None)
-        for row in answer["receipts"]
-    ]
-    return shaped(runs, missed, receipts)
-
-
-def shaped(*tables: Any) -> Json:
-    """Return rows in one order, their times as minutes."""
-
-    def minutes(value: Any) -> Any:
-        return minute_of(value) if isinstance(value, str) and value.endswith("Z") else value
-
-    rows = [[tuple(map(minutes, row)) for row in table] for table in tables]
-    return dict(zip(("runs", "missed", "receipts"), (sorted(each, key=str) for each in rows), strict=True))
-
-
-@pytest.mark.parametrize("number", range(60))
-def test_a_naive_reading_of_chapter_9_gives_the_same_answer(number: int) -> None:
-    drawn = drawn_scenario(number)
-    assert simulated(drawn) == naive(drawn)

@@ -1,8 +1,7 @@
 """Up and down agree, mappers survive JSON, and no hour falls between two days."""
 
 import json
-from datetime import UTC, datetime, timedelta
-from itertools import pairwise
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -21,7 +20,6 @@ from assetflow.core.partitions import (
     ProductMapper,
     RollupMapper,
     SegmentWindow,
-    StartOfDayMapper,
     TemporalMapper,
     WaitForAll,
     mapper_from_json,
@@ -109,32 +107,3 @@ def test_every_awaited_key_leads_to_its_target(kind: str, timezone: str, input_f
     assert rollup.problem() is None
     for missing in sorted(awaited)[:3]:
         assert not rollup.is_met(target, awaited - {missing})
-
-
-@given(segments, texts, policies)
-def test_segments_lead_to_their_target(window: SegmentWindow, target: str, policy: WaitForAll | MinimumCount) -> None:
-    rollup = RollupMapper(upstream_mapper=FixedKeyMapper(target), window=window, wait_policy=policy)
-    awaited = rollup.awaited(target)
-    assert {rollup.to_downstream(key) for key in awaited} == {(target,)}
-    assert rollup.is_met(target, awaited) == policy.is_met(len(awaited), len(awaited))
-
-
-def near_a_change(hour: datetime, zone: ZoneInfo) -> bool:
-    """Whether the clock changes within a day and a half; of quiet days every seventh hour is enough."""
-    margin = timedelta(hours=36)
-    return (hour - margin).astimezone(zone).utcoffset() != (hour + margin).astimezone(zone).utcoffset()
-
-
-@pytest.mark.parametrize("timezone", ZONES)
-def test_every_hour_of_ten_years_lies_in_exactly_one_day(timezone: str) -> None:
-    zone = ZoneInfo(timezone)
-    mapper = StartOfDayMapper(timezone=timezone, input_format="%Y-%m-%dT%H:%M%z")
-    first = datetime(2009, 1, 1, tzinfo=zone).astimezone(UTC)
-    every = [first + timedelta(hours=number) for number in range(10 * 365 * 24)]
-    hours = [hour for number, hour in enumerate(every) if number % 7 == 0 or near_a_change(hour, zone)]
-    days = [mapper.to_downstream(f"{hour:%Y-%m-%dT%H:%M%z}")[0] for hour in hours]
-    assert days == sorted(days), "a day comes once, in one piece"
-    assert days == [f"{hour.astimezone(zone):%Y-%m-%d}" for hour in hours]
-    distinct = list(dict.fromkeys(days))
-    dates = [datetime.fromisoformat(day) for day in distinct]
-    assert all(later - earlier == timedelta(days=1) for earlier, later in pairwise(dates))

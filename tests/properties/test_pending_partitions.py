@@ -1,7 +1,6 @@
 """Pending partitions: one for each key at a time, and the order of arrival changes no run (contract 5.1 to 5.3)."""
 
 from collections import Counter
-from random import Random
 from typing import Any
 
 import hypothesis.strategies as st
@@ -19,11 +18,8 @@ from assetflow.core.partitions import (
     RollupMapper,
     SegmentWindow,
     StartOfDayMapper,
-    WaitForAll,
 )
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.consumers import Decision
-from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.errors import MappingError
 from tests.core.world import A, B, World, event
@@ -89,36 +85,3 @@ def _targets(mapper: PartitionMapper, key: str) -> set[str]:
         return set(mapper.to_downstream(key))
     except MappingError:
         return set()
-
-
-@given(
-    st.sampled_from(
-        [
-            (IDENTITY, IDENTITY, SEGMENTS, SEGMENTS),
-            (COMPLETE_DAY, IDENTITY, HOURS, ["2026-03-14", "2026-03-15"]),
-            (COMPLETE_SET, COMPLETE_SET, SEGMENTS, SEGMENTS),
-            (COMPLETE_DAY, COMPLETE_DAY, HOURS, HOURS),
-        ]
-    ),
-    st.randoms(use_true_random=False),
-    st.integers(0, 100),
-)
-def test_shuffling_the_events_gives_the_same_runs(
-    mapped: tuple[PartitionMapper, PartitionMapper, list[str], list[str]], random: Random, left_out: int
-) -> None:
-    of_a, of_b, keys_of_a, keys_of_b = mapped
-    events = [event(A, partition_key=key) for key in keys_of_a] + [event(B, partition_key=key) for key in keys_of_b]
-    # Also with some that never come, so that partitions stay open.
-    events = [each for number, each in enumerate(events) if number % 29 != left_out]
-    shuffled = list(events)
-    random.shuffle(shuffled)
-    assert _runs(of_a, of_b, events) == _runs(of_a, of_b, shuffled)
-
-
-def _runs(of_a: PartitionMapper, of_b: PartitionMapper, events: list[AssetEvent]) -> dict[object, object]:
-    assert all(not isinstance(each, RollupMapper) or isinstance(each.wait_policy, WaitForAll) for each in (of_a, of_b))
-    world = World()
-    world.consumer("c", PartitionedAssetTimetable(assets=A & B, partition_mapper_config={A: of_a, B: of_b}))
-    made: list[Decision] = [decision for each in events for decision in world.happens(each)]
-    assert len({decision.target_key for decision in made}) == len(made)
-    return {decision.id: (decision.target_key, frozenset(each.id for each in decision.events)) for decision in made}

@@ -63,17 +63,6 @@ def test_each_time_is_made_once_in_order_whenever_an_evaluator_looks(
     assert made_ahead(timetable, since, until, Random(seed), lead) == expected
 
 
-@settings(max_examples=100)
-@given(TIMETABLES, MOMENTS, LEADS)
-def test_enough_runs_are_there_for_an_evaluator_that_goes_down(timetable: Timetable, now: datetime, lead: Lead) -> None:
-    found = plan(Timer(timetable, now), now, lead, limit=1_000)
-    times = [tick.time for tick in found.ticks]
-    next_ones = [tick.time for tick in ticks_between(timetable, now, now + lead.horizon)][: lead.at_most]
-    assert times == next_ones[: len(times)]
-    assert len(times) >= min(len(next_ones), lead.at_least)
-    assert len(times) == lead.at_most or all(time in times for time in next_ones if time <= now + lead.within)
-
-
 @settings(max_examples=60)
 @given(TIMETABLES, MOMENTS, st.lists(st.tuples(st.sampled_from("prhf-"), st.integers(1, 2_000)), max_size=8))
 def test_pauses_are_left_out_and_holds_are_made_up_for(
