@@ -339,10 +339,12 @@ class TimedQueue:
             yield expiry
 
     def drop(self, event: AssetEvent, status: ReceiptStatus) -> None:
-        """Take an event out of the queue: it was skipped or has expired."""
+        """Take an event out of the queue: it was skipped or has expired. If it was the last, no deadline is missed."""
         place = place_in_ledger(event)
         self.line.drop(event)
         self._state.write(event, Receipt(place, event.uri, self.consumer.id, status, self.target_key, at=self.now))
+        if not self.events:
+            set_overdue(self._state, self.consumer, self.target_key, overdue=False)
 
     def _waits_for_more(self) -> Waits:
         intake = self.consumer.options.intake
