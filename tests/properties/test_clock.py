@@ -97,7 +97,8 @@ def outcome(drawn: Json) -> Json:
 def looked_at(number: int) -> tuple[Json, Json]:
     """Return a scenario with an update where a wait ends, also with looks at random moments and before that update."""
     drawn, draw = scenario(number), Random(number)
-    ends = sorted({row["at"] for row in simulate(drawn)["runs"]}) or [drawn["steps"][0]["at"]]
+    runs: Any = simulate(drawn)["runs"]
+    ends = sorted({row["at"] for row in runs}) or [drawn["steps"][0]["at"]]
     update = {"event": draw.choice(ASSETS), "at": draw.choice(ends)}
     place = sum(step["at"] < update["at"] for step in drawn["steps"])
     before, after = drawn["steps"][:place], drawn["steps"][place:]
