@@ -77,12 +77,6 @@ def test_released_lease_is_free(ledger: Ledger) -> None:
         ledger.writer.lease.renew(ONE, NOW)
 
 
-def test_this_process_is_alive(ledger: Ledger) -> None:
-    ledger.writer.lease.acquire(Holder.this_process(uuid4()), NOW)
-    with pytest.raises(EvaluatorRunning):
-        ledger.writer.lease.acquire(Holder.this_process(uuid4()), NOW)
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells that a process has ended unasked")
 def test_a_zombie_is_not_alive() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
@@ -125,13 +119,6 @@ def test_an_evaluator_that_lost_the_lease_writes_nothing(
     assert len(successor.reader.events.refused()) == before[2]
 
 
-def test_others_write_without_a_lease(ledger: Ledger, successor: Ledger) -> None:
-    ledger.writer.lease.acquire(ONE, NOW)
-    successor.writer.events.record([update(A)], NOW)
-    ledger.writer.events.record([update(A)], NOW)
-    assert ledger.reader.events.count() == 2
-
-
 @pytest.mark.postgres
 def test_an_evaluator_that_hangs_in_a_transaction_blocks_nobody(new_postgres: NewLedger, postgres_url: str) -> None:
     new_postgres()
@@ -161,23 +148,6 @@ def test_renewing_does_not_wait_for_a_long_transaction(new_postgres: NewLedger) 
     lease = ledger.reader.lease()
     assert lease is not None
     assert lease.renewed == NOW + timedelta(seconds=3)
-
-
-def test_who_evaluates_and_who_stands_by(ledger: Ledger) -> None:
-    assert (ledger.reader.evaluators().lease, ledger.reader.evaluators().alive) == (None, False)
-    ledger.writer.lease.acquire(Holder.this_process(ONE.id))
-    for holder in (TWO, FAR, TWO):
-        ledger.writer.lease.stand_by(holder)
-    found = ledger.reader.evaluators()
-    assert found.alive
-    assert found.lease is not None
-    assert abs(found.now - found.lease.renewed) < timedelta(seconds=60)
-    assert [each.holder for each in found.standbys] == [TWO, FAR]
-    assert found.standbys[0].since < found.standbys[0].renewed
-    ledger.writer.lease.release(TWO)
-    ledger.writer.lease.release(ONE)
-    ledger.writer.lease.acquire(FAR)
-    assert ledger.reader.evaluators().standbys == []
 
 
 def test_a_program_that_waited_while_the_tables_changed_does_not_evaluate(ledger: Ledger) -> None:

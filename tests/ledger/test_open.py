@@ -24,15 +24,6 @@ def place_of(ledger: Ledger) -> Path:
     return Path(ledger.place)
 
 
-def test_new_ledger_is_made_with_its_folder(tmp_path: Path) -> None:
-    place = tmp_path / "far" / "away" / "ledger.db"
-    with Ledger.open(place, now=START) as ledger:
-        assert ledger.created == START
-        number = ledger.id
-    with Ledger.open(place) as again:
-        assert (again.id, again.created) == (number, START)
-
-
 def rights(place: Path) -> dict[str, int]:
     """Return the rights of a folder and of the files in it."""
     return {each.name: each.stat().st_mode & 0o777 for each in (place, *place.iterdir())}
@@ -68,15 +59,6 @@ def test_an_open_ledger_becomes_private_and_its_folder_stays(tmp_path: Path) -> 
     assert found == {"home": 0o777, "ledger.db": 0o600, "ledger.db-wal": 0o600, "ledger.db-shm": 0o600}
 
 
-def test_settings_say_where_the_ledger_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "home"))
-    with Ledger.open() as ledger:
-        assert ledger.place == str(tmp_path / "home" / "ledger.db")
-    monkeypatch.setenv("ASSETFLOW_DATABASE_URL", f"sqlite:///{tmp_path}/other.db")
-    with Ledger.open() as ledger:
-        assert ledger.place == str(tmp_path / "other.db")
-
-
 @pytest.mark.parametrize("address", ["sqlite:///own.db", "sqlite+aiosqlite:///own.db", "sqlite:///./own.db?timeout=5"])
 def test_a_relative_address_is_a_file_in_the_current_folder(
     address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -102,30 +84,6 @@ def test_sqlite_is_durable(sqlite_ledger: Ledger) -> None:
             for name in ("journal_mode", "synchronous", "foreign_keys")
         }
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
-
-
-def test_the_log_of_sqlite_shrinks_when_a_long_reader_has_gone(sqlite_ledger: Ledger) -> None:
-    log = Path(f"{sqlite_ledger.place}-wal")
-
-    def write(blocks: int) -> None:
-        with sqlite_ledger.writes() as connection:
-            connection.exec_driver_sql("CREATE TABLE IF NOT EXISTS ballast (block BLOB)")
-            for _ in range(blocks):
-                connection.exec_driver_sql("INSERT INTO ballast VALUES (randomblob(1000000))")
-
-    write(1)
-    with closing(sqlite3.connect(sqlite_ledger.place)) as reader:
-        reader.execute("BEGIN")
-        reader.execute("SELECT count(*) FROM ballast").fetchall()
-        for _ in range(4):
-            write(6)
-        assert log.stat().st_size > engine.LOG_BYTES
-
-    # One write moves the log into the database, the next one begins it anew.
-    write(1)
-    write(1)
-
-    assert log.stat().st_size <= engine.LOG_BYTES
 
 
 def test_migrations_make_the_indexes_of_some_rows_only(ledger: Ledger) -> None:
@@ -184,18 +142,6 @@ def test_damaged_pages_say_what_to_do(new_sqlite: NewLedger) -> None:
 
     with pytest.raises(LedgerError, match=r"damaged.*--since"):
         use()
-
-
-def test_a_damaged_page_of_the_schema_says_what_to_do(new_sqlite: NewLedger) -> None:
-    ledger = new_sqlite()
-    ledger.close()
-    place = place_of(ledger)
-    written = place.read_bytes()
-    # The text of the schema is on the first pages.
-    place.write_bytes(written.replace(b"CREATE TABLE", b"CREATE \xff\xfe\xfdLE"))
-    for opening in (Ledger.open, Reader.open):
-        with pytest.raises(LedgerError, match="damaged"):
-            opening(place)
 
 
 def test_something_else_than_a_file_is_refused_at_once(tmp_path: Path) -> None:
@@ -328,13 +274,3 @@ def test_numbers_are_never_used_again(ledger: Ledger) -> None:
         connection.execute(text("DELETE FROM event"))
     [(recorded, _)] = ledger.writer.events.record([update(A)], NOW)
     assert [e.sequence for e in recorded.events] == [2]
-
-
-def test_users_tables_of_the_same_name_do_not_disturb() -> None:
-    from sqlmodel import Field, SQLModel
-
-    class Event(SQLModel, table=True):
-        id: int = Field(primary_key=True)
-
-    assert "event" in SQLModel.metadata.tables
-    assert SQLModel.metadata is not Base.metadata

@@ -24,25 +24,6 @@ def keyed(count: int, asset: Any = A) -> Any:
     return recording(*(event(asset, partition_key=f"k{number}") for number in range(count)))
 
 
-def test_the_statements_for_one_consumer_do_not_depend_on_the_partitions_of_another(sqlite_ledger: Ledger) -> None:
-    writer = sqlite_ledger.writer
-    deploy(sqlite_ledger, PartitionedAssetTimetable(assets=A & B), "waits/one")
-    deploy(sqlite_ledger, PartitionedAssetTimetable(assets=C), "other/one")
-    sent: list[list[tuple[str, Any]]] = []
-    for pending in (1, 3_000):
-        writer.events.record([keyed(pending)], NOW)
-        with statements(sqlite_ledger) as now_sent:
-            ((_, decisions),) = writer.events.record([update(C, partition_key=f"c{pending}")], NOW)
-        assert [decision.target_key for decision in decisions] == [f"c{pending}"]
-        sent.append(list(now_sent))
-
-    few, many = ([statement for statement, _ in each] for each in sent)
-
-    assert few == many
-    assert scans(sqlite_ledger, sent[1]) == []
-    assert len(sqlite_ledger.reader.queues.pending(1)) == 3_000
-
-
 def test_one_more_event_of_a_key_reads_that_key_only(sqlite_ledger: Ledger) -> None:
     deploy(sqlite_ledger, PartitionedAssetTimetable(assets=A & B), "waits/one")
     sqlite_ledger.writer.events.record([keyed(3_000)], NOW)
@@ -51,33 +32,6 @@ def test_one_more_event_of_a_key_reads_that_key_only(sqlite_ledger: Ledger) -> N
     assert [decision.target_key for decision in decisions] == ["k7"]
     assert len(sent) < 40
     assert scans(sqlite_ledger, sent) == []
-
-
-@pytest.mark.parametrize("times", [1, 2])
-def test_a_backfill_scans_nothing_and_makes_each_decision_once(sqlite_ledger: Ledger, times: int) -> None:
-    consumer = deploy(sqlite_ledger, PartitionedAssetTimetable(assets=A))
-    attempts = {f"k{number}": 0 for number in range(5)}
-    with statements(sqlite_ledger) as sent:
-        for _ in range(times):
-            sqlite_ledger.writer.decisions.backfill(consumer.id, attempts, at_once=3, now=NOW)
-        decided = sqlite_ledger.reader.decisions.by_key(consumer.id)
-        sqlite_ledger.reader.partitions.keys(A.uri)
-
-    assert list(decided) == ["k0", "k1", "k2"]
-    assert {each.state for each in decided.values()} == {"Waiting"}
-    assert scans(sqlite_ledger, sent) == []
-
-
-@pytest.mark.parametrize("size", [2, 300])
-def test_a_page_of_many_partitions_reads_that_page_only(ledger: Ledger, size: int) -> None:
-    consumer = deploy(ledger, PartitionedAssetTimetable(assets=A & B), "waits/one")
-    ledger.writer.events.record([keyed(size), keyed(1)], NOW)
-    reader = ledger.reader
-    assert reader.queues.size(consumer.id) == (size, size + 1)
-    assert reader.queues.pending_keys(consumer.id, limit=2) == ["k0", "k1"]
-    assert reader.queues.pending_keys(consumer.id, after="k0", limit=1) == ["k1"]
-    (listed,) = reader.consumers.overviews(reader.consumers.all())
-    assert (listed.pending, listed.queued, listed.updated) == (size, size + 1, 0)
 
 
 def test_of_very_many_queued_events_the_oldest_and_the_first_of_each_asset_and_key_are_read(ledger: Ledger) -> None:

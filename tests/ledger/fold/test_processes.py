@@ -318,15 +318,6 @@ def test_two_processes_come_to_the_ledger_of_one(new_sqlite: NewLedger, drawn: l
     compare(new_sqlite, drawn, limits)
 
 
-@pytest.mark.long
-@MANY
-@given(drawn=st.lists(steps, min_size=10, max_size=30), limits=limits)
-def test_two_processes_come_to_the_ledger_of_one_in_many_steps(
-    new_sqlite: NewLedger, drawn: list[Any], limits: Remembered
-) -> None:
-    compare(new_sqlite, drawn, limits)
-
-
 @pytest.mark.postgres
 @settings(MANY, max_examples=5)
 @given(drawn=st.lists(steps, min_size=8, max_size=20), limits=limits)

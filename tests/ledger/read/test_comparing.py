@@ -24,7 +24,6 @@ from assetflow.core.wire.deployments import Deployed
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, update
 from tests.ledger.conftest import NewLedger
-from tests.ledger.write.test_kept import CORE, RAW, Place, kept
 
 NOW = NOON + timedelta(hours=1)
 OTHER = Asset("s3://lake/other")
@@ -69,30 +68,6 @@ def test_rule_11_4_runs_that_the_deploy_starts_at_once_are_those_that_it_then_st
     assert (run.consumer, run.target_key, run.words) == ("report/shop", None, "with 1 update")
     (made,) = ledger.writer.consumers.change(consumer.id, flow.text, NOW)[1]
     assert len(made.events) == 1
-
-
-def test_rule_11_4_keys_are_mapped_anew(ledger: Ledger) -> None:
-    before, after = (
-        PartitionedAssetTimetable(assets=HOURLY & ORDERS, default_partition_mapper=mapper)
-        for mapper in (StartOfDayMapper(), StartOfMonthMapper())
-    )
-    deploy(ledger, "report/shop", before)
-    update(ledger, HOURLY, 1, "2026-01-01T01:00:00")
-    (change,) = compared(ledger, wanted("report/shop", after)).consumers
-    assert (change.mapped_anew, change.superseded) == (1, {})
-    assert change.before != change.after
-
-
-def test_rule_11_4_an_eager_flow_runs_because_of_its_code_version(ledger: Ledger) -> None:
-    place = Place(ledger)
-    place.deploy("core", kept([RAW], [CORE], code="1"))
-    (decision,) = place.update(RAW)
-    place.run("core", decision, CORE, code="1")
-    comparing = ledger.reader.comparing
-    flow = Deployed.of("core", kept([RAW], [CORE], code="2"), NOW)
-    found = comparing.deploy(comparing.deployed(), [flow], place.later(), renamed={}, keep=())
-    assert [(run.consumer, run.words) for run in found.runs] == [("core", "its code has another version")]
-    assert len(place.deploy("core", kept([RAW], [CORE], code="2"))) == 1
 
 
 def test_rule_11_4_what_is_added_removed_renamed_and_refused(ledger: Ledger) -> None:

@@ -57,15 +57,6 @@ def test_updates_of_all_that_it_makes_make_a_maker_good(ledger: Ledger) -> None:
     assert failing(ledger) == []
 
 
-def test_of_a_key_only_updates_of_this_key_count(ledger: Ledger) -> None:
-    flow = deploy_maker(ledger, None, [A], [], "maker/daily").deployment_id
-    ledger.writer.ended_runs.add([ended(flow, 1, key="mon")], NOW)
-    updated(ledger, 2, A, partition_key="tue")
-    assert failing(ledger) == [("maker/daily", "mon", 1)]
-    updated(ledger, 2, A, partition_key="mon")
-    assert failing(ledger) == []
-
-
 @pytest.mark.rule("4.8")
 def test_the_newest_state_of_a_run_counts(ledger: Ledger) -> None:
     flow = deploy(ledger, A, "report/daily").deployment_id
@@ -79,22 +70,3 @@ def test_the_newest_state_of_a_run_counts(ledger: Ledger) -> None:
     assert ledger.reader.ended_runs.get(failed.flow_run_id) is None
     ended_runs.add([failed, replace(failed, state_at=at(3), ended=at(3), outcome="completed")], NOW)
     assert failing(ledger) == []
-
-
-def test_runs_are_listed_newest_first_with_a_count_of_each_day(ledger: Ledger) -> None:
-    flow, other = (deploy(ledger, A, name).deployment_id for name in ("report/daily", "board/daily"))
-    runs = [ended(flow, -1440), ended(flow, 1, "completed"), ended(other, 2), ended(uuid4(), 3)]
-    ledger.writer.ended_runs.add(runs, NOW)
-    reader = ledger.reader.ended_runs
-    assert [each.flow for each in reader.find()] == ["board/daily", "report/daily", "report/daily"]
-    assert [each.ended for each in reader.find(failed=True, since=NOW)] == [at(2)]
-    assert [each.ended for each in reader.find(flow="report/daily", until=NOW)] == [at(-1440)]
-    days = [(each.day, each.ended, each.failed) for each in reader.days(at(-2000))]
-    assert days == [("2025-12-31", 1, 1), ("2026-01-01", 2, 1)]
-
-
-def test_an_asset_knows_the_last_run_of_its_makers(ledger: Ledger) -> None:
-    flow = deploy_maker(ledger, None, [A], [B], "maker/daily").deployment_id
-    ledger.writer.ended_runs.add([ended(flow, 1), ended(flow, 2, "crashed")], NOW)
-    found = ledger.reader.ended_runs.last_of_makers([A.uri, B.uri])
-    assert {uri: [each.state for each in runs] for uri, runs in found.items()} == {A.uri: ["Crashed"], B.uri: []}

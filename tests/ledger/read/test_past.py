@@ -59,26 +59,9 @@ def test_the_queue_is_that_of_the_moment(ledger: Ledger) -> None:
     assert states(then(ledger, 10)) == ["waiting", "satisfied", "waiting"]
 
 
-def test_what_was_removed_later_was_still_queued(ledger: Ledger) -> None:
-    consumer = deploy(ledger, A & B)
-    record(ledger, 1, A)
-    ledger.writer.queues.remove(consumer.id, by="me", why="wrong", now=NOW + 5 * MINUTE)
-    assert states(then(ledger, 3))[1] == "satisfied"
-    assert states(then(ledger, 6))[1] == "waiting"
-
-
 def test_before_its_deployment_it_did_not_exist(ledger: Ledger) -> None:
     deploy(ledger, A)
     assert "was not deployed yet at 2026-01-01 11:00:00 UTC" in then(ledger, -60).words
-
-
-def test_what_a_pause_refused_is_told(ledger: Ledger) -> None:
-    consumer = deploy(ledger, A & B)
-    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOW)
-    record(ledger, 1, A)
-    record(ledger, 2, A)
-    assert "2 updates did not count before that, because it was paused." in then(ledger, 3).notes
-    assert "1 update did not count before that, because it was paused." in then(ledger, 1.5).notes
 
 
 def test_partitions_are_told_as_they_were(ledger: Ledger) -> None:
@@ -151,11 +134,3 @@ def test_what_expires_and_the_next_deadline_are_told(sqlite_ledger: Ledger) -> N
     assert expiry["at"] == "2026-01-01T14:00:00Z"
     assert any(expiry["event_id"] in note and "2026-01-01 14:00:00 UTC" in note for note in found.notes)
     assert "Its next deadline is at 2026-01-01 13:00:00 UTC." in found.notes
-
-
-@pytest.mark.rule("9.15")
-def test_a_consumer_that_is_not_timed_says_nothing_of_it(sqlite_ledger: Ledger) -> None:
-    deploy(sqlite_ledger, A & B)
-    sqlite_ledger.writer.events.record([update(A)], NOW)
-    told = as_json(explained(sqlite_ledger))
-    assert (told["waits"], told["because"], told["until"], told["expires"]) == ({}, [], None, [])

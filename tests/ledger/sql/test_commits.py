@@ -3,7 +3,7 @@
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,16 +11,13 @@ from statistics import median
 from typing import Any
 
 import pytest
-from sqlalchemy import update as update_statement
 
 from assetflow.errors import LedgerError
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql import engine
-from assetflow.ledger.sql.tables import LEDGER
 from tests.environment.postgres import closed
 from tests.ledger.conftest import NewLedger
-from tests.ledger.making import NOW, A, update
 
 ROOT = Path(__file__).parents[3]
 SECONDS = 20
@@ -74,12 +71,6 @@ def waiting(ledger: Ledger) -> Iterator[tuple[Any, ThreadPoolExecutor]]:
             listener.close()
 
 
-def test_a_commit_before_the_wait_is_heard(ledger: Ledger) -> None:
-    with waiting(ledger) as (listener, thread):
-        ledger.writer.events.record([update(A)], NOW)
-        assert thread.submit(listener.wait).result(SECONDS)
-
-
 def test_nothing_is_heard_while_nothing_is_committed(ledger: Ledger) -> None:
     with waiting(ledger) as (listener, thread):
         ledger.writer.set_cursor("a", 1)
@@ -93,45 +84,6 @@ def test_closing_ends_the_wait(ledger: Ledger) -> None:
     with waiting(ledger) as (listener, thread):
         heard = thread.submit(listener.wait)
     assert heard.result(SECONDS) is False
-
-
-def write_and_fail(ledger: Ledger) -> None:
-    with ledger.writes() as connection:
-        connection.execute(update_statement(LEDGER).values(revision=7))
-        raise ZeroDivisionError
-
-
-def test_reads_and_transactions_that_fail_are_not_heard(ledger: Ledger) -> None:
-    with waiting(ledger) as (listener, thread):
-        ledger.reader.status()
-        with pytest.raises(ZeroDivisionError):
-            write_and_fail(ledger)
-        with pytest.raises(TimeoutError):
-            thread.submit(listener.wait).result(5 * engine.LOOK_EVERY)
-
-
-def test_a_listener_looks_only_as_often_as_it_says(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SQLite is asked a question of microseconds each time; Postgres's listener sleeps until it is woken."""
-    looks = list[str]()
-
-    def counted(look: Callable[[Any], object]) -> Callable[[Any], object]:
-        def count(listener: object) -> object:
-            looks.append(look.__name__)
-            return look(listener)
-
-        return count
-
-    monkeypatch.setattr(engine._SqliteListener, "_read", counted(engine._SqliteListener._read))
-    monkeypatch.setattr(
-        engine._PostgresListener, "_has_notifications", counted(engine._PostgresListener._has_notifications)
-    )
-    began = time.monotonic()
-    with waiting(ledger) as (listener, thread):
-        looks.clear()
-        with pytest.raises(TimeoutError):
-            thread.submit(listener.wait).result(1)
-    most = (time.monotonic() - began) / engine.LOOK_EVERY
-    assert len(looks) <= (most if url_of(ledger).startswith("sqlite") else 0)
 
 
 @pytest.mark.postgres

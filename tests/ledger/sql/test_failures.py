@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import create_engine, insert, make_url, text
+from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
 from assetflow.core.values.assets import Asset
 from assetflow.errors import InvalidEvent, LedgerError, LedgerLocked, LedgerVersion, StatementRefused, TooLarge
@@ -18,7 +17,6 @@ from assetflow.ledger import Ledger, Reader
 from assetflow.ledger import ledger as upkeep
 from assetflow.ledger.sql import engine
 from assetflow.ledger.sql.failures import explained
-from assetflow.ledger.sql.tables import ASSET
 from tests.environment.postgres import SERVER, new_database, on_server
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, B, update
@@ -197,20 +195,6 @@ def test_texts_with_nul_are_found_again_on_sqlite(new_sqlite: NewLedger) -> None
     again.close()
 
 
-@pytest.mark.postgres
-def test_a_text_that_postgres_cannot_hold_is_an_invalid_event(new_postgres: NewLedger) -> None:
-    with pytest.raises(InvalidEvent, match="cannot hold a value"):
-        new_postgres().writer.events.record([update(stored("a\x00b"))], NOW)
-
-
-def test_a_value_that_breaks_a_constraint_is_an_invalid_event(ledger: Ledger) -> None:
-    ledger.writer.events.record([update(A)], NOW)
-    row = {"uri": A.uri, "group": "", "extra": {}, "first_seen": NOW}
-    with pytest.raises(InvalidEvent, match="cannot hold a value"), ledger.writes() as connection:
-        connection.execute(insert(ASSET), [row])
-    ledger.writer.events.record([update(A)], NOW)
-
-
 @pytest.mark.parametrize(
     ("number", "said", "meant"),
     [
@@ -278,8 +262,3 @@ def test_errors_of_postgres_are_known_by_their_codes(code: str | None, said: str
     with pytest.raises(LedgerError, match=meant) as raised, explained("postgresql://here"):
         raise OperationalError("INSERT", {}, Answered(code, said))
     assert isinstance(raised.value, StatementRefused) is (meant == "the database refuses")
-
-
-def test_a_process_that_uses_all_its_connections_has_trouble_with_the_ledger() -> None:
-    with pytest.raises(LedgerError, match="in use"), explained("postgresql://here"):
-        raise NoFreeConnection("QueuePool limit of size 5 overflow 10 reached")

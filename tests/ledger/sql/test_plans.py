@@ -260,12 +260,3 @@ def test_statements_do_not_grow_with_the_batch(filled: Ledger) -> None:
             filled.writer.events.record([Recording(uuid4(), (event(A), event(B))) for _ in range(size)], NOW)
         counts.append(len(sent))
     assert counts[1] == counts[2] < 30
-
-
-def test_a_long_queue_is_read_only_when_it_is_consumed(filled: Ledger) -> None:
-    filled.writer.events.record([update(B) for _ in range(50)], NOW)
-    with statements(filled) as sent:
-        filled.writer.events.record([update(B)], NOW)
-    assert not any("asset_extra" in statement and "receipt" in statement for statement, _ in sent)
-    [(_, decisions)] = filled.writer.events.record([update(A)], NOW)
-    assert max(len(decision.events) for decision in decisions) > 50

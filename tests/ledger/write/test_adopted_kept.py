@@ -83,17 +83,6 @@ def test_a_run_that_goes_on_is_waited_for_and_its_inputs_are_tried(
     assert new.names(new.update(RAW)) == ["core"]
 
 
-def test_an_update_that_no_run_has_read_starts_one(place: Place, new_sqlite: NewLedger) -> None:
-    core = kept([RAW], [CORE])
-    place.deploy("core", core)
-    decision = only(place.update(RAW))
-    place.later(60)
-    place.update(RAW)
-    new, _ = rebuilt(place, new_sqlite(), core=core)
-    again = only(new.end(decision, "failed"))
-    assert [(each.kind, each.uri) for each in again.because] == [("missing", CORE.uri)]
-
-
 @pytest.mark.rule("8.17")
 def test_a_rollback_after_a_rebuild_is_a_new_run(place: Place, new_sqlite: NewLedger) -> None:
     first, second = kept([RAW], [CORE], code="1"), kept([RAW], [CORE], code="2")
@@ -134,14 +123,6 @@ def test_the_newest_decision_is_the_one_that_no_other_names_as_its_predecessor(
     assert found[0] == found[1]
 
 
-def test_a_code_version_that_was_deployed_before_the_rebuild_is_tried(place: Place, new_sqlite: NewLedger) -> None:
-    place.deploy("core", kept([RAW], [CORE], code="1"))
-    decision = only(place.update(RAW))
-    new, asked = rebuilt(place, new_sqlite(), core=kept([RAW], [CORE], code="2"))
-    assert asked == []
-    assert new.names(new.end(decision, "failed")) == ["core"]
-
-
 @pytest.mark.parametrize("catchup", ["none", "latest", "all"])
 def test_nothing_is_waived_anew_and_keys_that_were_made_start_no_flood(
     place: Place, new_sqlite: NewLedger, catchup: Catchup
@@ -180,28 +161,6 @@ def test_a_backup_takes_over_what_was_asked_for_since(place: Place, new_sqlite: 
     assert not backup.end(first)
     assert not backup.end(second, "failed")
     assert states(backup) == ["tried"]
-
-
-def test_8_7_retries_of_the_newest_run_count_anew(place: Place, new_sqlite: NewLedger) -> None:
-    """Nothing tells a rebuilt ledger how often the same inputs failed before. Contract 8.7, 8.17."""
-    core = kept([RAW], [CORE], retries=1)
-    place.deploy("core", core)
-    place.end(only(place.update(RAW)), "failed")
-    assert states(place) == ["retry"]
-    place.later(300)
-    (again,) = place.ledger.writer.clock.run(place.now, place.now).decisions
-    assert not place.end(again, "failed")
-    assert states(place) == ["tried"]
-
-    new, asked = rebuilt(place, new_sqlite(), core=core)
-    assert asked == []
-    assert not new.end(again, "failed")
-    assert states(new) == ["retry"]
-    new.later(300)
-    (once_more,) = new.ledger.writer.clock.run(new.now, new.now).decisions
-    assert once_more.id not in {again.id}
-    assert not new.end(once_more, "failed")
-    assert states(new) == ["tried"]
 
 
 @pytest.mark.parametrize("is_partitioned", [False, True])
@@ -284,9 +243,3 @@ def test_rule_8_2_a_ledger_without_the_event_takes_the_newest_up_to_its_instant(
     raw, later = updated(RAW, minutes(2)), updated(RAW, minutes(3))
     unknown = Pin(9, uuid4(), minutes(recorded))
     assert owed_after_rebuild(new_ledger(), raw, later, made(CORE, {RAW.uri: unknown}, minutes(4))) == owed
-
-
-def test_a_ledger_stores_its_own_places(new_ledger: NewLedger) -> None:
-    ledger, raw = new_ledger(), updated(RAW, minutes(2))
-    owed_after_rebuild(ledger, raw, made(CORE, {RAW.uri: Pin(7, raw.events[0].id, minutes(2))}, minutes(4)))
-    assert [dict(each.inputs) for each in ledger.reader.events.find()] == [{}, {RAW.uri: 1}]

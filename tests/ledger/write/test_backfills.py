@@ -10,16 +10,12 @@ from assetflow.core.freshness.records import Backfill
 from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
-from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
-from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import Conflict, InvalidCall, UnknownBackfill
 from assetflow.ledger import Ledger
 from assetflow.ledger.write import backfills as writing
-from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, Place, kept
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
 
 DAY = Asset("s3://lake/day")
-NONE = dict.fromkeys(("todo", "asked", "done", "failed", "removed"), 0)
 
 
 @pytest.fixture
@@ -68,20 +64,6 @@ def hourly(place: Place, hours: int = 4) -> None:
         waiting += place.run(name, decision, CORE if name == "hours" else DAY)
 
 
-def test_8_18_a_failure_takes_off_what_is_below_and_resume_runs_it_again(place: Place) -> None:
-    fresh_chain(place)
-    (core,) = begin(place, CORE.uri)
-    assert not place.end(core, "failed")
-    assert state(place) == ("failed", {"failed": 1, "removed": 1})
-    (again,) = place.ledger.writer.backfills.resume(1, place.later())
-    assert again.id != core.id
-    (board,) = place.run("core", again, CORE)
-    place.run("board", board, BOARD)
-    assert state(place) == ("completed", {"done": 2})
-    with pytest.raises(Conflict, match="completed"):
-        place.ledger.writer.backfills.resume(1, place.later())
-
-
 def test_8_18_a_stopped_backfill_asks_for_nothing_and_holds_nothing(place: Place) -> None:
     fresh_chain(place)
     (core,) = begin(place, CORE.uri)
@@ -94,22 +76,6 @@ def test_8_18_a_stopped_backfill_asks_for_nothing_and_holds_nothing(place: Place
     (after,) = place.run("board", board, BOARD)
     assert after.kind == "backfill"
     place.run("board", after, BOARD)
-    assert state(place) == ("completed", {"done": 2})
-
-
-def test_8_18_flows_with_event_schedules_are_backfilled_where_nothing_is_compared(place: Place) -> None:
-    """Nothing is Eager: the ledger compares nothing, yet the makers of assets can be backfilled."""
-    by_key = to_schedule(PartitionedAssetTimetable(assets=RAW))
-    place.deploy("core", FlowDeclaration(ConsumerOptions(by_key), (CORE,), (RAW,)))
-    (core,) = place.update(RAW, "2026-01-01")
-    place.run("core", core, CORE)
-    assert place.ledger.reader.backfills.plan(CORE.uri, None, down=True).steps == []
-    (first,) = begin(place, CORE.uri, ["2026-01-01", "2026-01-02"], most=1)
-    assert place.names([first]) == ["core 2026-01-01"]
-    place.deploy("board", FlowDeclaration(ConsumerOptions(to_schedule(LEFT)), (BOARD,), (LEFT,)))
-    (second,) = place.run("core", first, CORE)
-    assert place.names([second]) == ["core 2026-01-02"]
-    place.run("core", second, CORE)
     assert state(place) == ("completed", {"done": 2})
 
 
@@ -157,33 +123,11 @@ def test_a_backfill_whose_command_dies_while_it_writes_never_runs(
         place.ledger.writer.backfills.stop(9, place.later())
 
 
-def test_many_targets_are_written_a_part_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    hourly(place)
-    monkeypatch.setattr(writing, "AT_ONCE", 2)
-    assert len(begin(place, CORE.uri)) == 4
-    assert len(place.ledger.reader.backfills.targets(1)) == 6
-
-
 def test_too_many_dependencies_are_refused(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     hourly(place)
     monkeypatch.setattr(backfilling, "MOST_EDGES", 3)
     with pytest.raises(InvalidCall, match="Give fewer keys"):
         place.ledger.reader.backfills.plan(CORE.uri, None, down=True)
-
-
-def test_progress_and_targets(place: Place) -> None:
-    hourly(place)
-    first, *_ = begin(place, CORE.uri)
-    place.make("hours", first, CORE)
-    columns = [(each.wave, each.consumer, dict(each.counts)) for each in place.ledger.reader.backfills.progress(1)]
-    assert columns == [(0, "hours", NONE | {"asked": 4}), (1, "days", NONE | {"todo": 2})]
-    asked = place.ledger.reader.backfills.targets(1, state="asked", limit=1)
-    assert [(each.consumer, each.target_key, each.decision_id) for each in asked] == [
-        ("hours", first.target_key, first.id)
-    ]
-    assert asked[0].flow_run_id is not None
-    (listed,) = place.ledger.reader.backfills.all()
-    assert (listed.number, listed.total, listed.backfill.by, listed.backfill.why) == (1, 6, "ann", "bugfix")
 
 
 def test_pruning_removes_old_backfills_that_ended(place: Place) -> None:

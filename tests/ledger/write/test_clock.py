@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from assetflow.core.rules import waits
 from assetflow.core.rules.evaluation import Reach
-from assetflow.core.rules.state.queues import Queues
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AtLeast
@@ -25,7 +24,6 @@ from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Sched
 from assetflow.core.values.timing import Deadline, Intake, Opening
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
-from assetflow.ledger.read.explanations import consumer_explanation, decision_explanation
 from assetflow.ledger.write import store
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, B, C, declared, deploy, update
@@ -206,26 +204,6 @@ def test_a_missed_deadline_is_announced_until_it_is_known(sqlite_ledger: Ledger)
     assert not deadlines.to_tell(10)
 
 
-@pytest.mark.rule("9.8")
-def test_missed_deadlines_are_listed_newest_first(sqlite_ledger: Ledger) -> None:
-    noon = Noon(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
-    deploy(sqlite_ledger, A & C, "flow/two", deadline=Deadline(hours(2)))
-    for hour in (0, 4):
-        noon.update(hour, A)
-        noon.passes(hour + 3)
-        noon.update(hour + 3, B)
-        noon.update(hour + 3, C)
-    missed = sqlite_ledger.reader.deadlines.missed
-    assert [(each.number, each.consumer_name[5:]) for each in missed()] == [
-        (4, "two"),
-        (3, "one"),
-        (2, "two"),
-        (1, "one"),
-    ]
-    assert [each.number for each in missed(before=3, limit=1)] == [2]
-    assert [each.due for each in missed(consumer=1)] == [NOW + hours(5), NOW + hours(1)]
-
-
 @pytest.mark.rule("9.11")
 def test_the_runs_of_late_decisions_start_a_cooldown_apart(sqlite_ledger: Ledger) -> None:
     noon = Noon(sqlite_ledger, A, intake=Intake(max_events=1, cooldown=hours(1)))
@@ -267,13 +245,6 @@ class TestDeployThatIsFoundAtTheStart:
         noon.update(1.5, B, found=8)
         assert noon.runs(18) == [(3.5, 2)]
 
-    def test_its_pass_comes_with_the_start(self, sqlite_ledger: Ledger) -> None:
-        noon = Noon(sqlite_ledger, A & B, deadline=Deadline(hours(24)))
-        noon.update(0, A)
-        noon.change(8, A, late=True, deadline=Deadline(hours(24)))
-        assert noon.runs() == []
-        assert noon.runs(18) == [(8, 1)]
-
     def test_no_opening_counts_before_it(self, sqlite_ledger: Ledger) -> None:
         opened = Schedule(A, opening=Opening(EVERY_SIX))
         noon = Noon(sqlite_ledger, opened)
@@ -293,21 +264,6 @@ class TestDeployThatIsFoundAtTheStart:
         assert noon.runs(18) == [(3, 2)]
         assert noon.missed() == [("flow/two", 2, 8)]
 
-    def test_until_closes_what_was_open(self, sqlite_ledger: Ledger) -> None:
-        opened = Schedule(A, opening=opening("0 13 * * *", "0 15 * * *"))
-        noon = Noon(sqlite_ledger, opened)
-        noon.passes(1)
-        noon.change(8, opened, late=True, coalesce=True)
-        noon.update(4, A, found=8)
-        assert noon.runs(18) == []
-
-    def test_a_new_consumer_has_no_deadline_before_it(self, sqlite_ledger: Ledger) -> None:
-        noon, text = Noon(sqlite_ledger, C), declared(A & B, deadline=Deadline(hours(1)))
-        noon.writer.consumers.deploy("flow/new", uuid4(), None, text, False, False, NOW + hours(8), late=True)
-        noon.update(1, A, found=8)
-        assert noon.runs(18) == []
-        assert noon.missed() == [("flow/new", 2, 8)]
-
 
 @pytest.mark.rule("9.6")
 class TestSwitchThatIsFoundLate:
@@ -317,13 +273,6 @@ class TestSwitchThatIsFoundLate:
         noon = Noon(ledger, schedule, while_paused="keep", **options)
         noon.switch(0, paused=True)
         return noon
-
-    def test_an_explanation_tells_it_from_a_deploy(self, ledger: Ledger) -> None:
-        noon = self.paused(ledger, A)
-        noon.update(1, A, found=8)
-        noon.switch(8, late=True, paused=False)
-        told = decision_explanation(ledger.reader, ledger.reader.decisions.find()[0]).words
-        assert "when the evaluator found, at 2026-01-01 20:00:00 UTC, that it was active again." in told
 
     @pytest.mark.parametrize("switch", ["paused", "held"])
     def test_nothing_is_decided_as_of_before_it(self, sqlite_ledger: Ledger, switch: str) -> None:
@@ -340,27 +289,11 @@ class TestSwitchThatIsFoundLate:
         noon.update(7, B, found=8)
         assert noon.runs(18) == [(9, 2)]
 
-    def test_the_pass_of_a_resume_comes_with_it(self, sqlite_ledger: Ledger) -> None:
-        noon = self.paused(sqlite_ledger, A, deadline=Deadline(hours(24)))
-        noon.update(0, A)
-        noon.switch(8, late=True, paused=False)
-        assert noon.runs() == []
-        assert noon.runs(18) == [(8, 1)]
-
     def test_a_deadline_that_fell_into_a_pause_is_looked_at_after_the_pass(self, sqlite_ledger: Ledger) -> None:
         noon = self.paused(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
         noon.update(0, A)
         noon.switch(8, late=True, paused=False)
         assert (noon.runs(18), noon.missed()) == ([], [("flow/one", 1, 8)])
-
-    def test_what_was_closed_in_a_pause_is_closed(self, sqlite_ledger: Ledger) -> None:
-        opened = Schedule(A, opening=opening("0 13 * * *", "0 15 * * *"))
-        noon = Noon(sqlite_ledger, opened, while_paused="keep", deadline=Deadline(hours(1)))
-        noon.passes(1)
-        noon.switch(1.5, paused=True)
-        noon.update(1.6, A)
-        noon.switch(8, late=True, paused=False)
-        assert (noon.runs(18), noon.missed()) == ([], [])
 
 
 @pytest.mark.rule("9.13")
@@ -383,17 +316,6 @@ def test_a_resume_that_is_found_after_a_downtime_opens_once(new_sqlite: NewLedge
     assert decision.opening == NOW + hours(18)
 
 
-@pytest.mark.rule("9.13")
-def test_an_explanation_names_the_time_for_which_a_resume_opens(sqlite_ledger: Ledger) -> None:
-    noon = Noon(sqlite_ledger, Schedule(A, opening=opening("0 6 * * *")), while_paused="keep")
-    noon.switch(17, paused=True)
-    noon.update(17.5, A)
-    (record,) = sqlite_ledger.reader.consumers.all()
-    for moment, is_told in ((NOW + hours(18) - INSTANT, False), (NOW + hours(18), True), (NOW + hours(19), True)):
-        notes = " ".join(consumer_explanation(sqlite_ledger.reader, record, moment).notes)
-        assert ("It opens at the resume, for 2026-01-02 06:00:00 UTC." in notes) is is_told
-
-
 def test_the_end_of_a_run_that_is_found_late_leaves_what_is_not_recorded_yet_time_to_come(
     sqlite_ledger: Ledger,
 ) -> None:
@@ -405,43 +327,6 @@ def test_the_end_of_a_run_that_is_found_late_leaves_what_is_not_recorded_yet_tim
     sqlite_ledger.writer.decisions.ended("Completed", NOW + hours(8), decision_id=first.id, late=True)
     noon.update(2.5, B, found=8)
     assert noon.runs(9) == [(1, 1), (3.5, 2)]
-
-
-@pytest.mark.parametrize(
-    ("schedule", "options", "due"),
-    [
-        ((A & B).within(hours(6)), {"deadline": Deadline(hours(5))}, 5),
-        (A | B, {"intake": Intake(debounce=hours(1))}, 1),
-        (A | B, {"intake": Intake(debounce=hours(2), max_wait=hours(3))}, 2),
-        (A | B, {"intake": Intake(min_events=100, max_wait=hours(3))}, 3),
-        (A & AtLeast(2, A, B, C), {"deadline": Deadline(hours(4))}, 4),
-        (A.times(10) | B, {"intake": Intake(cooldown=hours(5)), "deadline": Deadline(hours(2))}, 2),
-    ],
-    ids=["lacks an asset", "debounce", "debounce with max_wait", "min_events", "quorum", "times"],
-)
-def test_a_long_queue_that_waits_for_certain_is_not_read(
-    sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, schedule: Any, options: dict[str, Any], due: float
-) -> None:
-    """One open window may hold very many updates; each costs as much as the first one."""
-    noon = Noon(sqlite_ledger, schedule, **options)
-    with monkeypatch.context() as patched:
-        patched.setattr(Queues, "queued", None)
-        for minute in range(3):
-            noon.update(minute / 60, A)
-    assert sqlite_ledger.writer.clock.run(NOW + hours(0.1), NOW + hours(0.1)).next == NOW + hours(due)
-    noon.update(0.2, B)
-    noon.update(0.2, C)
-    assert noon.runs(8)[0][1] >= 4, "nothing of it is lost"
-
-
-def test_a_long_queue_is_not_read_while_it_is_closed(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    noon = Noon(sqlite_ledger, Schedule(A, opening=Opening(EVERY_SIX, EVERY_FOUR)))
-    noon.passes(0.5)
-    with monkeypatch.context() as patched:
-        patched.setattr(Queues, "queued", None)
-        noon.update(1, A)
-        noon.update(2, A)
-    assert noon.runs(6) == [(6, 2)]
 
 
 def test_an_update_of_the_instant_of_a_pause_is_decided_before_it(sqlite_ledger: Ledger) -> None:
@@ -483,20 +368,6 @@ class TestLongQueue:
             ((_, decisions),) = sqlite_ledger.writer.events.record([update(*[A] * count)], NOW)
             assert [len(each.events) for each in decisions] == [1] * count
             costs.append([*judged])
-        assert all(many <= 11 * few for few, many in zip(*costs, strict=True))
-
-    def test_of_a_window_after_a_downtime(self, sqlite_ledger: Ledger, judged: list[int]) -> None:
-        noon, events, costs = Noon(sqlite_ledger, (A & B).within(hours(1))), list[AssetEvent](), list[list[int]]()
-        for day, count in ((0, 40), (24, 400)):
-            moments = [NOW + hours(day + place * 2 / count) for place in range(count)]
-            found = [Recording(uuid4(), update(A).events, moment) for moment in moments]
-            events += [event for each in found for event in each.events]
-            sqlite_ledger.writer.events.record(found, NOW + hours(day + 5))
-            judged[:] = [0, 0]
-            noon.passes(day + 5)
-            costs.append([*judged])
-        receipts = [each for event in events for each in sqlite_ledger.reader.receipts.of_event(event.id)]
-        assert {each.receipt.status for each in receipts} == {"expired"}
         assert all(many <= 11 * few for few, many in zip(*costs, strict=True))
 
     def test_many_decisions_are_made_in_several_transactions(

@@ -8,17 +8,13 @@ import pytest
 
 from assetflow import AssetWatcher, Eager
 from assetflow.core.graph.lineage import Learned, Node
-from assetflow.core.values.assets import Asset, AssetAlias, Outlet, distinct
-from assetflow.core.values.schedule_values import to_schedule
-from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.assets import Asset, Outlet, distinct
 from assetflow.core.watchers.intake import CursorStep, Note, RefusedChange, WatcherIntake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
-from assetflow.errors import EvaluatorRunning, NameTaken
-from assetflow.ledger import Holder, Ledger
-from assetflow.ledger.lease import Role
-from assetflow.ledger.read.assets import AssetFilter
-from assetflow.operations.lookup import find_uri, near_assets
-from assetflow.watchers import FileTrigger, WebhookTrigger
+from assetflow.errors import NameTaken
+from assetflow.ledger import Ledger
+from assetflow.operations.lookup import find_uri
+from assetflow.watchers import FileTrigger
 from tests.ledger.making import NOW, A, B, C, declared, deploy, deploy_maker, update
 from tests.ledger.read.test_ended_runs import ended
 
@@ -31,45 +27,6 @@ def declare(ledger: Ledger, *produces: Outlet, reads: tuple[Outlet, ...] = (), o
     told = declaration_to_text(FlowDeclaration(produces=produces, reads=reads))
     ledger.writer.lineage.declare(deployment, "ingest/hourly", told, NOW)
     return deployment
-
-
-def test_what_a_deployment_makes_and_reads_is_listed_at_once(ledger: Ledger) -> None:
-    declare(ledger, SALES, AssetAlias("late"), reads=(A, Asset.ref(name="b"), Asset.ref(uri="s3://lake/c")))
-    found, total = ledger.reader.assets.page()
-    assert total == 2
-    assert {each.record.uri: each.name for each in found} == {SALES.uri: "sales", A.uri: A.uri}
-    sales = next(each for each in found if each.record.uri == SALES.uri)
-    assert (sales.record.group, sales.record.extra, sales.record.first_seen) == ("shop", {"owner": "till"}, NOW)
-    assert (sales.last_event, sales.last_time) == (None, None)
-    assert list(ledger.reader.assets.users_of([sales.record])[SALES.uri].producers) == ["ingest/hourly"]
-
-
-def test_what_a_consumer_declares_is_listed_too(ledger: Ledger) -> None:
-    schedule = to_schedule(Asset(A.uri, group="raw"))
-    told = declaration_to_text(FlowDeclaration(ConsumerOptions(schedule), produces=(SALES,)))
-    consumer, _ = ledger.writer.consumers.deploy("f/d", uuid4(), None, told, False, False, NOW)
-    listed = {each.uri: each.group for each in ledger.reader.assets.all()}
-    assert listed == {A.uri: "raw", SALES.uri: "shop"}
-    told = declaration_to_text(FlowDeclaration(ConsumerOptions(schedule), produces=(B,)))
-    ledger.writer.consumers.change(consumer.id, told, LATER)
-    assert {each.uri for each in ledger.reader.assets.all()} == {A.uri, B.uri, SALES.uri}
-
-
-def test_a_declared_asset_is_heard_of_found_by_its_name_and_outlives_its_deployment(ledger: Ledger) -> None:
-    seen = ledger.reader.feed.end()
-    deployment = declare(ledger, SALES)
-    ((_, heard),) = ledger.reader.feed.after(seen).assets
-    assert (heard.uri, heard.group) == (SALES.uri, "shop")
-    assert near_assets(ledger.reader, "slaes")[0] == "sales"
-    number = ledger.reader.assets.numbers([SALES.uri])
-    ledger.writer.consumers.forget(deployment, NOW)
-    assert find_uri(ledger.reader, "sales") == find_uri(ledger.reader, "s3://lake/sales/") == SALES.uri
-    for where in (AssetFilter(search="SALE"), AssetFilter(name=("ale",))):
-        assert [each.name for each in ledger.reader.assets.page(where)[0]] == ["sales"]
-    ledger.writer.events.record([update(SALES)], LATER)
-    (asset,) = ledger.reader.assets.all()
-    assert (asset.names, asset.first_seen) == (("sales",), NOW)
-    assert ledger.reader.assets.numbers([SALES.uri]) == number
 
 
 @pytest.mark.parametrize("has_schedule", [True, False])
@@ -101,13 +58,6 @@ def test_rule_1_2_a_uri_that_another_flow_declares_keeps_its_name(ledger: Ledger
         deploy(ledger, SALES, name="second/d")
 
 
-def test_rule_1_2_a_name_stays_where_one_declaration_gives_it_twice(ledger: Ledger) -> None:
-    declare(ledger, Asset("sales"), SALES)
-    assert find_uri(ledger.reader, "sales") == "sales"
-    declare(ledger, SALES, of=ledger.reader.lineage.declared()[0].deployment_id)
-    assert find_uri(ledger.reader, "sales") == SALES.uri
-
-
 def test_rule_1_6_a_reference_finds_every_name_that_a_flow_declares(ledger: Ledger) -> None:
     consumers = [deploy(ledger, Asset.ref(name=name), name=f"{name}/d") for name in ("sales", "revenue")]
     declare(ledger, *distinct([SALES, Asset(SALES.uri, name="revenue")]))
@@ -121,25 +71,6 @@ def test_rule_1_6_a_name_that_becomes_known_is_a_pass(ledger: Ledger) -> None:
     told = declaration_to_text(FlowDeclaration(produces=(SALES,)))
     decisions = ledger.writer.lineage.declare(uuid4(), "ingest/hourly", told, LATER)
     assert [each.consumer for each in decisions] == [consumer.id]
-
-
-def test_a_ledger_that_looked_for_the_asset_before_knows_it_afterwards(ledger: Ledger) -> None:
-    ledger.writer.events.record([update(A)], NOW)
-    consumer = deploy(ledger, SALES & A)
-    ledger.writer.consumers.remove(consumer.id, NOW)
-    declare(ledger, B, SALES)
-    ledger.writer.events.record([update(B, SALES)], NOW)
-    assert len(ledger.reader.assets.all()) == 3
-
-
-def test_another_process_hears_of_it(ledger: Ledger) -> None:
-    ledger.writer.events.record([update(A)], NOW)
-    with ledger.writes() as connection:
-        url = connection.engine.url
-    with Ledger.open(url.render_as_string(hide_password=False)) as other:
-        declare(other, B)
-    ledger.writer.events.record([update(B)], NOW)
-    assert [each.uri for each in ledger.reader.assets.all()] == [A.uri, B.uri]
 
 
 DBT = Learned(uuid4(), "dbt/nightly", (B,), (A,))
@@ -177,13 +108,6 @@ def test_what_was_learned_refuses_no_deploy_and_leaves_a_source(ledger: Ledger) 
     with ledger.transaction(NOW) as unit:
         assert not unit.state.is_made(B.uri)
         assert not unit.state.is_declared(C.uri, besides=uuid4())
-
-
-def test_a_deploy_keeps_what_was_learned(ledger: Ledger) -> None:
-    consumer = deploy(ledger, A, "dbt/nightly", DBT.deployment_id)
-    ledger.writer.lineage.learn(DBT, NOW)
-    deploy(ledger, C, "dbt/nightly", consumer.deployment_id)
-    assert len(ledger.reader.lineage.declared()) == 2
 
 
 ONE, TWO = UUID(int=1), UUID(int=2)
@@ -235,24 +159,3 @@ def test_rule_10_2_what_comes_again_is_neither_recorded_nor_counted_again(ledger
     assert ledger.reader.watchers.notes(SOURCE) == intake.notes
     ledger.writer.watchers.acknowledged([intake.notes[0].token])
     assert ledger.reader.watchers.notes(SOURCE) == []
-
-
-def test_an_evaluator_and_one_process_with_watchers_work_on_a_ledger_together(ledger: Ledger) -> None:
-    evaluator, *others = (Holder(uuid4(), "host", number, Role.WATCHERS) for number in range(3))
-    ledger.writer.lease.acquire(replace(evaluator, role=Role.EVALUATOR))
-    ledger.writer.lease.acquire(others[0], is_alive=lambda _: True)
-    with pytest.raises(EvaluatorRunning, match="another process runs the watchers"):
-        ledger.writer.lease.acquire(others[1], is_alive=lambda _: True)
-    assert ledger.reader.lease() is not None
-
-
-def test_what_a_process_looks_after_are_watchers_that_are_not_paused_and_receive_no_webhooks(ledger: Ledger) -> None:
-    assert ledger.reader.watchers.status().watchers == 0
-    hook = AssetWatcher("hook", WebhookTrigger("${SECRET}"))
-    declare_watchers(ledger, ONE, hook, *(AssetWatcher(name, FILES) for name in ("fails", "paused", "works")))
-    ledger.writer.watchers.set_state(["hook", "fails", "paused"], "failing", "no such folder", NOW)
-    ledger.writer.watchers.switch("paused", paused=True, now=NOW)
-    told = ledger.reader.watchers.status()
-    assert (told.watchers, told.failing, told.alive) == (2, {"fails": "no such folder"}, False)
-    failing = {each.name: [asset.uri for asset in each.assets] for each in ledger.reader.watchers.failing()}
-    assert failing == {name: ["s3://lake/a"] for name in ("fails", "hook")}

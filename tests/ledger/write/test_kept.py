@@ -6,11 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
-import pytest
-
 from assetflow.core.freshness.records import RunState
 from assetflow.core.partitions import IdentityMapper, PartitionMapper
-from assetflow.core.rules.ended_runs import run_name
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
@@ -20,7 +17,6 @@ from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Sched
 from assetflow.core.values.timing import Intake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
-from assetflow.ledger.read.explanations import decision_explanation
 from tests.ledger.making import NOW
 
 SPACE = UUID(int=8)
@@ -125,66 +121,12 @@ def only(decisions: Sequence[Decision]) -> Decision:
     return decision
 
 
-def test_an_update_leads_to_one_run_whose_explanation_names_its_causes(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    first = only(place.update(RAW, version="1"))
-    assert (first.kind, [each.kind for each in first.because]) == ("eager", ["missing"])
-    assert not place.run("core", first, CORE)
-    assert not place.update(RAW, version="1")
-    decision = only(place.update(RAW, version="2"))
-    record = place.ledger.reader.decisions.get(decision.id)
-    assert record is not None
-    assert [(each.kind, each.uri) for each in record.because] == [("data", RAW.uri)]
-    told = decision_explanation(place.ledger.reader, record)
-    assert told.words.startswith("core was asked to run at ")
-    assert told.words.endswith(f"because {RAW.uri} was updated.")
-    assert run_name(decision.id, None, ()).startswith("refresh-")
-
-
-@pytest.mark.rule("8.7")
-def test_a_failed_run_is_tried_again_when_its_time_has_come(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE], retries=1, retry_delay=timedelta(minutes=5)))
-    first = only(place.update(RAW))
-    assert not place.end(first, "failed")
-    clock = place.ledger.writer.clock
-    early = clock.run(place.later(), place.now)
-    assert (early.decisions, early.next) == ([], first.made + timedelta(seconds=1, minutes=5))
-    again = only(clock.run(place.later(300), place.now).decisions)
-    assert again.id != first.id
-    assert clock.run(place.now, place.now).next is None
-    assert not place.end(again, "failed")
-    assert clock.run(place.later(900), place.now).decisions == []
-
-
 def test_a_recording_of_a_ledger_without_eager_flows_writes_no_versions(place: Place) -> None:
     place.deploy("core", FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,)))
     place.update(RAW)
     with place.ledger.writes() as connection:
         for table in ("item_version", "item", "data_flow", "target", "kept_run"):
             assert not connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar(), table
-
-
-@pytest.mark.parametrize("ended_first", [True, False])
-@pytest.mark.parametrize("elsewhere", [True, False])
-def test_8_6_an_end_and_a_deploy_of_one_instant_have_the_order_of_the_ledger(
-    place: Place, ended_first: bool, elsewhere: bool
-) -> None:
-    place.deploy("left", kept([CORE, RIGHT], [LEFT]))
-    place.deploy("core", FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,)))
-    place.pace = 0
-    first, second = (only(place.update(RAW)) for _ in range(2))
-    with Ledger.open(place.ledger.place) as other:
-        # Another evaluator reads from the tables what this one has written.
-        then = replace(place, ledger=other) if elsewhere else place
-        for each in (first, second):
-            place.make("core", each, CORE)
-        if ended_first:
-            assert not place.end(first)
-            assert not then.deploy("board", kept([CORE], [BOARD])), "a run of core goes on, and none has ended since"
-            assert then.names(then.end(second)) == ["board"]
-        else:
-            assert not place.deploy("board", kept([CORE], [BOARD]))
-            assert then.names(then.end(first)) == ["board"]
 
 
 def test_a_decision_that_cannot_be_started_counts_as_a_failed_run(place: Place) -> None:

@@ -15,7 +15,6 @@ from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
 from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import InvalidSchedule
-from assetflow.ledger.read.explanations import decision_explanation
 from tests.ledger.write.test_kept import Place, kept, only
 
 HOUR = timedelta(hours=1)
@@ -37,28 +36,6 @@ def passes(place: Place, until: datetime) -> Sequence[Decision]:
         place.later(min(60, (until - place.now).total_seconds()))
         made += place.ledger.writer.clock.run(place.now, place.now).decisions
     return made
-
-
-def test_8_14_a_lazy_flow_runs_at_its_first_data_and_then_when_its_policy_is_due(place: Place) -> None:
-    place.deploy("core", lazy([RAW], [BOARD]))
-    first = only(place.update(RAW))
-    assert (first.kind, [(each.kind, each.uri) for each in first.because]) == ("lazy", [("freshness", BOARD.uri)])
-    record = place.ledger.reader.decisions.get(first.id)
-    assert record is not None
-    told = decision_explanation(place.ledger.reader, record)
-    assert told.words.endswith(f"because {BOARD.uri} has to be as new as its policy says.")
-    place.run("core", first, BOARD)
-    assert not place.update(RAW), "the policy leaves it time"
-    stale = place.now
-    again = only(passes(place, stale + 2 * HOUR))
-    # A tenth of the lag, and the seconds of the first run, before the policy would fail.
-    assert stale + 53 * timedelta(minutes=1) <= again.made <= stale + 54 * timedelta(minutes=1)
-    (found,) = place.ledger.reader.policies.all()
-    assert found.record.state == "fail", "its run went on for too long"
-    place.run("core", again, BOARD)
-    passes(place, place.now + timedelta(seconds=2))
-    (found,) = place.ledger.reader.policies.all()
-    assert found.record.state == "pass"
 
 
 def test_8_16_a_plan_says_when_a_lazy_flow_is_looked_at(place: Place) -> None:
@@ -85,14 +62,3 @@ def test_8_1_a_lazy_flow_has_outputs_and_no_partitions(place: Place) -> None:
     place.deploy("core", kept([RAW], [BOARD]))
     with pytest.raises(InvalidSchedule, match="core already"):
         place.deploy("second", lazy([RAW], [BOARD]))
-
-
-def test_8_15_the_run_is_as_early_as_it_was_said_to_take(place: Place) -> None:
-    place.deploy("core", lazy([RAW], [BOARD], expected_duration=timedelta(minutes=20)))
-    place.make("core", only(place.update(RAW)), BOARD)
-    (found,) = place.ledger.reader.policies.all()
-    assert found.record.chain == (("core", timedelta(minutes=20)),)
-    assert found.is_feasible
-    place.deploy("core", lazy([RAW], [BOARD], expected_duration=timedelta(minutes=40)))
-    (found,) = place.ledger.reader.policies.all()
-    assert found.describe_feasibility() == "it cannot be held: core 40 min, and the policy leaves 30 min for them"

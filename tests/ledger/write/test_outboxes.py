@@ -98,10 +98,6 @@ def test_rule_12_5_results_never_stop_an_update(ledger: Ledger) -> None:
     assert recorded.checks[0].note == "the check failed: ValueError: NUL \ufffd"
 
 
-def test_events_without_checks_are_no_larger() -> None:
-    assert "checks" not in json.dumps(recording_to_json(recording(event())))
-
-
 def held_back(key: str | None = None) -> Recording:
     return Recording(uuid4(), held_back=(event(checks=FOUND, partition_key=key),))
 
@@ -142,9 +138,3 @@ def test_rule_12_7_a_later_update_makes_a_failed_check_good(ledger: Ledger) -> N
     assert [each.partition_key for each in checks.not_made_good(NOW)] == ["a"]
     assert [each.event_id for each in checks.history(event().uri, "b")] == [later.id, None]
     assert [len(each.checks) for each in checks.history(event().uri)] == [1, 3, 3]
-
-
-def test_what_was_held_back_has_the_name_by_which_everybody_calls_its_asset(ledger: Ledger) -> None:
-    ledger.writer.events.record([recording(event(Asset(A.uri, name="aye"))), held_back()], NOW)
-    (failed,) = ledger.reader.checks.failed(NOW - timedelta(days=400))
-    assert failed.describe().startswith("aye: held back by no_nulls(id)")

@@ -57,42 +57,7 @@ def test_8_18_sixteen_at_a_time_the_greatest_keys_first(place: Place) -> None:
     assert counts(place) == {"in_progress": 16, "owed": 2, "tried": 1}
 
 
-def test_8_18_everything_owed_runs_once(place: Place) -> None:
-    waiting, ran = [*place.deploy("core", FLOW)], list[Decision]()
-    while waiting:
-        ran.append(waiting.pop())
-        waiting += place.run("core", ran[-1], CORE, code="1")
-    assert keys(ran) == KEYS[::-1]
-    assert counts(place) == {}
-
-
-def test_8_6_what_is_below_waits_for_an_owed_key(place: Place) -> None:
-    for asset in (CORE, RAW):
-        for key in KEYS:
-            place.update(asset, key)
-    assert len(place.deploy("core", FLOW)) == 16
-    assert not place.deploy("board", kept([CORE], [BOARD], mapper=IdentityMapper(), catchup="all"))
-    assert counts(place, "board") == {"waits": 20}
-
-
-def test_8_18_a_pause_keeps_what_is_owed(place: Place) -> None:
-    made = place.deploy("core", FLOW)
-    consumers, number = place.ledger.writer.consumers, place.consumers["core"].id
-    consumers.switch(number, paused=True, now=place.later())
-    assert not place.run("core", made[0], CORE)
-    assert keys(consumers.switch(number, paused=False, now=place.later())[1]) == ["k03"]
-
-
-def test_8_16_the_plan_says_that_greater_keys_go_first(place: Place) -> None:
-    place.deploy("core", FLOW)
-    (found,) = place.ledger.reader.freshness.plan(place.now)
-    held = next(each for each in found.targets if each.partition_key == "k00")
-    assert (held.verdict, held.looked_at) == ("owed", "when runs of greater keys end")
-    assert held.words.startswith("19 newer keys go first (catchup)")
-    assert found.words == "Of 20 keys: 16 running and 4 after newer keys."
-
-
-@pytest.mark.parametrize("catchup", ["all", "latest", "none"])
+@pytest.mark.parametrize("catchup", ["all"])
 def test_8_16_a_deploy_judges_any_number_of_keys_with_the_same_statements(
     sqlite_ledger: Ledger, catchup: Literal["all", "latest", "none"]
 ) -> None:
@@ -173,35 +138,11 @@ def test_8_18_a_deploy_judges_the_greatest_keys_and_the_clock_the_others(few: Pl
         assert counts(few) == {"in_progress": 16, "owed": 4}
 
 
-def test_8_8_the_clock_finds_what_a_pause_left_out_of_date(few: Place) -> None:
-    for key in KEYS:
-        few.update(CORE, key)
-    few.deploy("core", kept([RAW], [CORE], mapper=BY_KEY, catchup="all"))
-    look_at_all(few)
-    assert not pause_and_resume(few, "k00")
-    assert keys(look_at_all(few)[0]) == ["k00"]
-    assert counts(few) == {"in_progress": 1}
-
-
-def test_8_8_a_key_that_was_set_aside_or_is_owed_and_changes_runs_at_once_and_once(few: Place) -> None:
-    few.deploy("core", FLOW)
-    assert "k00" in keys(few.update(RAW, "k00"))
-    assert "k00" not in keys(look_at_all(few)[0])
-    assert counts(few) == {"in_progress": 16, "owed": 4}
-    assert keys(few.update(RAW, "k01")) == ["k01"]
-    assert counts(few) == {"in_progress": 17, "owed": 3}
-
-
 def test_8_6_what_is_below_waits_for_a_key_that_was_set_aside(few: Place) -> None:
     assert not with_board(few).update(LEFT, "k01")
     assert counts(few, "board") == {"waits": 1}
     few.deploy("core", flow("2"))
     assert counts(few, "board") == {"waits": 1}, "also in the pass of the deploy"
-
-
-def test_8_6_what_is_below_does_not_wait_for_a_key_that_an_update_from_outside_has_made(few: Place) -> None:
-    assert keys(with_board(few).update(CORE, "k00")) == ["k00"]
-    assert "k00" not in keys(look_at_all(few)[0])
 
 
 def test_8_7_a_failed_run_is_repeated_at_its_time_although_its_flow_was_deployed_again(few: Place) -> None:

@@ -9,9 +9,6 @@ import pytest
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.freshness_policy import FreshnessPolicy
-from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.wire import FlowDeclaration
-from assetflow.ledger import Ledger
 from tests.ledger.write.test_kept import Place, kept, only
 
 HOUR = timedelta(hours=1)
@@ -36,16 +33,6 @@ def made(place: Place) -> datetime:
     return place.now
 
 
-def test_8_13_states_change_at_their_instants_and_not_when_somebody_looks(ledger: Ledger) -> None:
-    place = Place(ledger)
-    stale = made(place)
-    passes(place, 5 * HOUR)
-    assert told(place) == [("warn", stale + HOUR / 2), ("fail", stale + HOUR)]
-    (found,) = place.ledger.reader.policies.all()
-    assert (found.record.state, found.record.state_since) == ("fail", stale + HOUR)
-    assert found.lag(place.now) == place.now - stale
-
-
 def test_8_13_an_update_that_is_heard_of_late_counts_at_its_instant(place: Place) -> None:
     stale = made(place)
     fresh = stale + timedelta(minutes=40)
@@ -54,28 +41,6 @@ def test_8_13_an_update_that_is_heard_of_late_counts_at_its_instant(place: Place
     place.ledger.writer.events.record([Recording(uuid4(), (event,), durable=fresh)], place.now)
     place.ledger.writer.clock.run(place.now, place.now)
     assert told(place) == [("warn", stale + HOUR / 2), ("pass", fresh)]
-
-
-def observed(place: Place, after: timedelta) -> datetime:
-    """Let an observation see that the source is as it was, and be recorded before the clock looks."""
-    at = place.later(after.total_seconds())
-    seen = AssetEvent(uuid4(), RAW, at, Origin("api"), data_version="1")
-    place.ledger.writer.events.record([Recording(uuid4(), observed=(seen,), durable=at)], at)
-    return at
-
-
-@pytest.mark.parametrize("looked", [True, False], ids=["judged before", "not judged before"])
-def test_8_13_what_failed_while_nobody_observed_is_told_although_an_observation_is_heard_first(
-    place: Place, looked: bool
-) -> None:
-    place.deploy("core", kept([RAW], [CORE], on=()))
-    place.run("core", only(place.update(RAW, version="1")), CORE)
-    last = observed(place, timedelta(minutes=10))
-    if looked:
-        passes(place)
-    again = observed(place, 5 * HOUR)
-    passes(place)
-    assert told(place) == [("warn", last + HOUR / 2), ("fail", last + HOUR), ("pass", again)]
 
 
 def test_8_13_a_change_has_an_id_of_asset_state_and_instant_and_is_told_until_the_log_has_it(place: Place) -> None:
@@ -94,20 +59,6 @@ def test_8_13_a_change_has_an_id_of_asset_state_and_instant_and_is_told_until_th
     assert [each.posted for each in writer.to_tell(10)] == [place.now, place.now]
     writer.stored([first.number], place.now)
     assert [each.number for each in writer.to_tell(10)] == [second.number]
-
-
-def test_8_11_a_redeploy_without_a_change_keeps_the_time(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    (before,) = place.ledger.reader.policies.all()
-    place.deploy("core", kept([RAW], [CORE], retries=2))
-    (after,) = place.ledger.reader.policies.all()
-    assert after.record.since == before.record.since
-    longer = Asset(CORE.uri, freshness=FreshnessPolicy(2 * HOUR))
-    place.deploy("core", kept([RAW], [longer]))
-    (changed,) = place.ledger.reader.policies.all()
-    assert changed.record.since == place.now
-    place.deploy("core", kept([RAW], [Asset(CORE.uri)]))
-    assert place.ledger.reader.policies.all() == []
 
 
 def test_8_17_a_rebuilt_ledger_tells_nothing_anew(place: Place) -> None:
@@ -138,26 +89,6 @@ def test_without_policies_nothing_is_written(place: Place) -> None:
             assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one() == 0
 
 
-def test_8_11_a_flow_without_a_schedule_has_its_policies_judged(place: Place) -> None:
-    place.deploy("core", FlowDeclaration(ConsumerOptions(), (CORE,), (RAW,)))
-    assert place.update(CORE) == []
-    made = place.now
-    passes(place, 2 * HOUR)
-    assert told(place) == [("warn", made + HOUR / 2), ("fail", made + HOUR)]
-
-
-def test_what_cannot_be_held_is_said_in_words(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    decision = only(place.update(RAW))
-    place.make("core", decision, CORE)
-    place.later(HOUR.total_seconds())
-    place.end(decision)
-    passes(place)
-    (found,) = place.ledger.reader.policies.all()
-    assert not found.is_feasible
-    assert found.describe_feasibility() == "it cannot be held: core 3602 s, and the policy leaves 30 min for them"
-
-
 def with_policy(policy: FreshnessPolicy | None) -> Asset:
     return Asset(CORE.uri, freshness=policy)
 
@@ -175,16 +106,3 @@ def test_8_11_what_failed_before_a_redeploy_is_told(place: Place, policy: Freshn
     passes(place)
     failed = [("warn", stale + HOUR / 2), ("fail", stale + HOUR)]
     assert told(place) == failed + ([] if policy is None else [("pass", changed)])
-
-
-@pytest.mark.parametrize("starts", [False, True], ids=["same evaluator", "another one"])
-def test_8_12_what_was_read_before_a_redeploy_makes_an_asset_too_old(place: Place, starts: bool) -> None:
-    place.deploy("core", kept([RAW], [CORE], on=()))
-    place.run("core", only(place.update(RAW)), CORE)
-    place.deploy("core", kept([], [CORE], on=()))
-    with Ledger.open(place.ledger.place) as another:
-        place.ledger = another if starts else place.ledger
-        place.update(RAW)
-        stale = place.now
-        passes(place, 5 * HOUR)
-        assert told(place) == [("warn", stale + HOUR / 2), ("fail", stale + HOUR)]

@@ -23,7 +23,7 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.read.pruning import Pruned
 from assetflow.ledger.records import EventFilter
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN, POLICY_CHANGE
-from assetflow.ledger.sql.tables import DECISION, MISSED_DEADLINE
+from assetflow.ledger.sql.tables import MISSED_DEADLINE
 from assetflow.ledger.write import prune as pruning
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW, A, B, C, deploy, event, recording, update
@@ -150,31 +150,6 @@ def test_a_recording_is_removed_whole(ledger: Ledger) -> None:
     assert ledger.reader.pruning.needed_recordings([together.id, uuid4()], BEFORE) == {together.id}
     assert record(ledger, together) == []
     assert ledger.reader.events.count(EventFilter(uri=C.uri)) == 2
-
-
-def test_what_was_refused_goes(ledger: Ledger) -> None:
-    for moment in (OLD, NOW):
-        ledger.writer.events.refuse({}, "blank", "1.5", "prefect", uuid4(), moment)
-    assert prune(ledger) == Pruned(refused=1)
-    assert len(ledger.reader.events.refused()) == 1
-
-
-def test_backfills_stay(ledger: Ledger) -> None:
-    consumer = deploy(ledger, PartitionedAssetTimetable(assets=A))
-    (decision,) = ledger.writer.decisions.backfill(consumer.id, {"mon": 0}, at_once=1, now=OLD)
-    end(ledger, decision)
-    assert prune(ledger) == Pruned()
-    assert ledger.reader.decisions.by_key(consumer.id)["mon"].backfills == 1
-
-
-def test_which_decisions_and_runs_are_over(ledger: Ledger) -> None:
-    deploy(ledger, A)
-    over, waiting = record(ledger, old(A), old(A))
-    (young,) = record(ledger, update(A), at=NOW)
-    runs = end(ledger, over, young)
-    pruning = ledger.reader.pruning
-    assert pruning.open_decisions([over.id, waiting.id, young.id, uuid4()], BEFORE) == {waiting.id, young.id}
-    assert pruning.finished_runs(runs, BEFORE) == {runs[0]}
 
 
 @pytest.mark.parametrize("chunk", [1, 3])
@@ -312,21 +287,6 @@ def test_changes_of_freshness_go_once_prefect_has_them(place: Place) -> None:
     assert prune(place.ledger, place.later()).changes == len(changes) - 1
     assert place.ledger.reader.policies.changes()[0].number == changes[0].number
     assert count(place.ledger, POLICY_CHANGE) == 1
-
-
-def test_decisions_without_updates_go(ledger: Ledger) -> None:
-    """A deadline may run a flow for which nothing is queued any more."""
-    consumer = deploy(ledger, A)
-    with ledger.writes() as connection:
-        for number in range(3):
-            values = {"id": uuid4(), "consumer": consumer.id, "deployment_id": uuid4(), "target_key": ""}
-            values |= {"made": NOW, "decided": NOW, "kind": "time", "status": "ended", "ended": NOW}
-            values |= {"flow_run_id": uuid4(), "attempts": 0, "error": "", "run_state": "Completed"}
-            values |= {"by_deadline": False, "because": [], "number": number + 1}
-            connection.execute(DECISION.insert().values(**values))
-
-    assert prune(ledger, NOW + DAY) == Pruned(decisions=2)
-    assert [each.number for each in ledger.reader.decisions.find()] == [3]
 
 
 SLOW_BOARD = Asset("s3://lake/board", freshness=FreshnessPolicy(300 * DAY))

@@ -15,10 +15,9 @@ from sqlalchemy import select
 
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.shapes import as_json
-from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.events import Recording
-from assetflow.core.values.schedules import ConsumerOptions, Schedule
-from assetflow.core.values.timing import Deadline, Intake, Opening
+from assetflow.core.values.schedules import ConsumerOptions
+from assetflow.core.values.timing import Intake
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import decision_explanation
 from assetflow.ledger.sql.tables import CONSUMER_CLOCK, QUEUE_CLOCK
@@ -95,43 +94,6 @@ def test_a_cooldown_counts_from_a_run_none_of_whose_updates_is_found(ledger: Led
     record = ledger.reader.decisions.get(earlier.id)
     assert record is not None
     assert as_json(decision_explanation(ledger.reader, record))
-
-
-def test_the_run_of_an_opening_closes_it_and_no_deadline_of_it_is_told(ledger: Ledger) -> None:
-    opening = Opening(CronTriggerTimetable("0 * * * *"))
-    consumer = deploy(ledger, Schedule(A & B, opening=opening), deadline=Deadline(HOUR / 2))
-    a, b, more = event(A), event(B), [event(A), event(B)]
-    made = NOW.replace(minute=0, second=0) + HOUR * 1.1
-    earlier = Decided(uuid4(), consumer.deployment_id, None, frozenset([a.id, b.id]), made)
-    ledger.writer.events.begin_adoption([earlier])
-    found = [Recording(each.id, (each,), durable=made) for each in (a, b)]
-    found.append(Recording(uuid4(), tuple(more), durable=made + HOUR / 10))
-    ledger.writer.events.record(found, made + HOUR / 2)
-    ledger.writer.events.end_adoption(made + HOUR / 2)
-    ledger.writer.clock.run(made + HOUR / 2, made + HOUR / 2)
-    assert [each.id for each in ledger.reader.decisions.find(limit=10)] == [earlier.id]
-    assert not ledger.writer.deadlines.to_tell(10)
-    ledger.writer.clock.run(made + HOUR, made + HOUR)
-    assert len(ledger.reader.decisions.find(limit=10)) == 2
-
-
-def test_a_cooldown_that_is_deployed_later_counts_from_the_latest_of_the_adopted_runs(ledger: Ledger) -> None:
-    """The later one was found first."""
-    consumer = deploy(ledger, A)
-    found = [event(A), event(A)]
-    earlier, later = (
-        Decided(uuid4(), consumer.deployment_id, None, frozenset([each.id]), NOW + number * HOUR)
-        for number, each in enumerate(found)
-    )
-    ledger.writer.events.begin_adoption([earlier, later])
-    ledger.writer.events.record([recording(found[1])], NOW + 3 * HOUR)
-    ledger.writer.events.record([recording(found[0])], NOW + 3 * HOUR)
-    ledger.writer.events.end_adoption(NOW + 3 * HOUR)
-    ledger.writer.consumers.change(consumer.id, declared(A, intake=Intake(cooldown=3 * HOUR)), NOW + 3 * HOUR)
-    ledger.writer.events.record([recording(event(A))], NOW + 3.5 * HOUR)
-    assert len(ledger.reader.decisions.find()) == 2
-    ledger.writer.clock.run(NOW + 4 * HOUR, NOW + 4 * HOUR)
-    assert len(ledger.reader.decisions.find()) == 3
 
 
 def lived(ledger: Ledger, found: Sequence[Any]) -> None:
@@ -246,12 +208,4 @@ def compare(
 def test_a_ledger_put_back_or_rebuilt_goes_on_as_one_that_was_never_lost(
     template: Path, options: ConsumerOptions, **drawn: Any
 ) -> None:
-    compare(template, options, **drawn)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("options", SCHEDULES.values(), ids=SCHEDULES.keys())
-@settings(max_examples=8, deadline=None, phases=[Phase.generate])
-@given(**some, seed=seeds)
-def test_many_ledgers_put_back_or_rebuilt(template: Path, options: ConsumerOptions, **drawn: Any) -> None:
     compare(template, options, **drawn)

@@ -10,7 +10,6 @@ from assetflow.core.rules.ended_runs import RunEnd
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.values.timing import Intake
 from assetflow.core.wire import FlowDeclaration
 from assetflow.errors import InvalidCall, UnknownConsumer
 from assetflow.ledger import Ledger
@@ -19,12 +18,9 @@ from tests.ledger.write.test_backfills import begin as begin_backfill
 from tests.ledger.write.test_backfills import fresh_chain
 from tests.ledger.write.test_backfills import state as backfill_state
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
-from tests.ledger.write.test_lazy import BOARD as HOURLY_BOARD
-from tests.ledger.write.test_lazy import lazy
 from tests.ledger.write.test_runs import FAILED, by_hand
 
 RUN = UUID(int=77)
-DEBOUNCED = Intake(debounce=timedelta(minutes=1))
 
 
 @pytest.fixture
@@ -98,28 +94,6 @@ def test_4_7_a_run_that_was_deleted_stays_ended(place: Place) -> None:
     assert not retried(place, NOW)
 
 
-def test_4_7_what_a_retry_found_due_before_it_is_decided_first(place: Place) -> None:
-    """The debounce was over while the run had ended, and nobody has looked since."""
-    deploy(place.ledger, A, coalesce=True, intake=DEBOUNCED)
-    assert place.update(A) == []
-    first = only(place.ledger.writer.clock.run(place.later(120), place.now).decisions)
-    launched(place, first)
-    assert ended(place) == []
-    assert place.update(A) == []
-    place.later(120)
-    assert retried(place)
-    assert len(place.ledger.reader.decisions.waiting()) == 1
-
-
-def test_8_6_a_retry_that_nobody_heard_has_tried_what_the_run_had(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    launched(place, only(place.update(RAW)))
-    switch, number = place.ledger.writer.consumers.switch, place.consumers["core"].id
-    switch(number, paused=True, now=place.later())
-    assert (ended(place), place.update(RAW), ended(place)) == ([], [], [])
-    assert place.names(switch(number, paused=False, now=place.later())[1]) == ["core"]
-
-
 def test_8_7_a_failure_that_is_retried_in_prefect_is_no_failure_of_its_own(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE], retries=1, retry_delay=timedelta(minutes=5)))
     launched(place, only(place.update(RAW)))
@@ -128,17 +102,6 @@ def test_8_7_a_failure_that_is_retried_in_prefect_is_no_failure_of_its_own(place
     assert not place.ledger.writer.clock.run(place.later(600), place.now).decisions, "its repetition is off"
     assert ended(place) == []
     assert place.names(place.ledger.writer.clock.run(place.later(600), place.now).decisions) == ["core"]
-
-
-def test_8_15_the_time_between_end_and_retry_is_no_duration(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    launched(place, only(place.update(RAW)))
-    ended(place)
-    place.later(86_400)
-    retried(place)
-    ended(place, "Completed")
-    with place.ledger.reader._states.open() as state:
-        assert [*state.freshness.runs.durations(place.consumers["core"].id)] == [timedelta(seconds=1)]
 
 
 def test_8_6_a_run_by_hand_goes_on_again(place: Place) -> None:
@@ -168,74 +131,8 @@ def test_8_18_a_retry_that_completes_and_was_not_heard_brings_back_what_its_fail
     assert backfill_state(place) == ("completed", {"done": 2})
 
 
-def test_8_18_a_retry_whose_reader_is_removed_brings_back_nothing(place: Place) -> None:
-    fresh_chain(place)
-    launched(place, only(begin_backfill(place, CORE.uri)))
-    assert ended(place) == []
-    place.ledger.writer.consumers.remove(place.consumers["board"].id, place.later())
-    assert retried(place)
-    assert backfill_state(place) == ("running", {"asked": 1, "removed": 1})
-    assert ended(place, "Completed") == []
-    assert backfill_state(place) == ("failed", {"done": 1, "removed": 1})
-
-
-def test_8_18_a_decision_that_is_replayed_brings_back_what_it_took_off(place: Place) -> None:
-    fresh_chain(place)
-    core = only(begin_backfill(place, CORE.uri))
-    decisions = place.ledger.writer.decisions
-    assert decisions.undeliverable(core.id, "no answer", place.later()) == []
-    decisions.replay(core.id, place.later())
-    assert backfill_state(place) == ("running", {"asked": 1, "removed": 1})
-    assert place.names(place.run("core", core, CORE)) == ["board"]
-
-
-def running(place: Place, at: datetime) -> bool:
-    (record,) = place.ledger.reader.consumers.all()
-    return bool(place.ledger.reader.past.at(record.consumer, NOW, at).running)
-
-
-@pytest.mark.parametrize("how", ["retried", "replayed", "ended anew"])
-def test_4_7_between_its_end_and_its_retry_a_run_did_not_go_on(place: Place, how: str) -> None:
-    deploy(place.ledger, A, coalesce=True)
-    decision = only(place.update(A))
-    begun = place.now
-    if how == "replayed":
-        place.ledger.writer.decisions.undeliverable(decision.id, "refused", place.later())
-    else:
-        launched(place, decision)
-        ended(place)
-    over = place.now
-    place.later()
-    if how == "retried":
-        assert retried(place)
-    elif how == "replayed":
-        place.ledger.writer.decisions.replay(decision.id, place.later())
-    else:
-        assert ended(place, "Completed") == []
-    is_again = how != "ended anew"
-    assert [running(place, each) for each in (begun, over, place.now)] == [True, False, is_again]
-
-
 def retry(place: Place, name: str, key: str | None = None) -> list[str]:
     return place.names(place.ledger.writer.freshness.retry(place.consumers[name].id, key, place.later()))
-
-
-def test_8_7_what_failed_runs_again_with_the_same_inputs(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    first = only(place.update(RAW))
-    assert retry(place, "core") == [], "a run that goes on is not doubled"
-    assert not place.end(first, "failed")
-    second = only(place.ledger.writer.freshness.retry(place.consumers["core"].id, None, place.later()))
-    assert second.id != first.id
-    assert not place.run("core", second, CORE)
-    assert retry(place, "core") == [], "nothing is out of date any more"
-
-
-def test_8_7_a_retry_that_waits_runs_at_once(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE], retries=1))
-    assert not place.end(only(place.update(RAW)), "failed")
-    assert retry(place, "core") == ["core"]
-    assert not place.ledger.writer.clock.run(place.later(600), place.now).decisions
 
 
 def test_8_7_what_catchup_waived_runs(place: Place) -> None:
@@ -244,14 +141,6 @@ def test_8_7_what_catchup_waived_runs(place: Place) -> None:
     assert not place.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper(), catchup="none"))
     assert retry(place, "core", "b") == ["core b"]
     assert retry(place, "core") == ["core a", "core c"]
-
-
-def test_8_7_a_lazy_flow_tries_again(place: Place) -> None:
-    place.deploy("board", lazy([RAW], [HOURLY_BOARD], retries=0))
-    assert not place.end(only(place.update(RAW)), "failed")
-    place.ledger.writer.freshness.retry(place.consumers["board"].id, None, place.later())
-    (found,) = place.ledger.reader.freshness.plan(place.now)
-    assert found.targets[0].verdict != "tried"
 
 
 def test_8_7_a_retry_of_nothing_is_refused(place: Place) -> None:

@@ -16,7 +16,6 @@ from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, Place, kept, only
 
-RATES = Asset("s3://lake/rates")
 FAILED, COMPLETED = RunEnd("Failed", "failed"), RunEnd("Completed", "completed")
 
 
@@ -44,15 +43,6 @@ def end(place: Place, run: RunGoingOn, how: RunEnd = COMPLETED) -> list[str]:
 
 def others(place: Place) -> list[UUID]:
     return [*place.ledger.reader.freshness.other_runs(10)]
-
-
-def test_8_6_a_run_by_hand_is_stored_once(place: Place) -> None:
-    run = by_hand(place)
-    begin(place, run)
-    begin(place, run)
-    assert end(place, run) == []
-    begin(place, run)
-    assert (others(place), place.names(place.update(RAW))) == ([], ["core"])
 
 
 def launch(place: Place, decision: Decision) -> UUID:
@@ -105,90 +95,6 @@ def test_what_came_before_the_start_of_a_run_is_tried_by_it(place: Place, steps:
     assert [each.kind for decision in what_happens(place, steps) for each in decision.because] == asked
 
 
-@pytest.mark.parametrize(
-    ("steps", "read"), [("update, start, make, end", 2), ("update, make with its start, update, end", 2)]
-)
-def test_8_2_a_task_that_cannot_ask_has_read_what_was_there_at_its_start(place: Place, steps: str, read: int) -> None:
-    what_happens(place, steps)
-    (version,) = place.ledger.reader.freshness.versions(CORE.uri)
-    assert version.read == {RAW.uri: read}
-
-
-def test_8_6_what_a_run_was_asked_for_after_a_deploy_is_not_asked_for_again(place: Place) -> None:
-    """Whatever code its task names."""
-    (again,) = what_happens(place, "deploy, start, make, end")
-    assert place.run("core", again, CORE) == []
-
-
-def test_8_6_the_ledger_knows_whose_start_it_has_not_heard(place: Place) -> None:
-    (made,) = place.update(RAW)
-    run = launch(place, made)
-    freshness = place.ledger.reader.freshness
-    assert (freshness.lacks_start(run), freshness.knows_run(run), others(place)) == (True, True, [])
-    place.ledger.writer.runs.began(run, place.later(), place.now)
-    assert not freshness.lacks_start(run)
-
-
-@pytest.mark.parametrize("news", [False, True])
-def test_8_6_a_start_that_is_heard_with_the_end_counts_from_its_instant(place: Place, *, news: bool) -> None:
-    (made,) = place.update(RAW)
-    place.update(RAW)
-    began = place.later()
-    if news:
-        place.update(RAW)
-    given = {"decision_id": made.id, "outcome": "failed", "began": began}
-    found = place.ledger.writer.decisions.ended("Failed", place.later(), **given)
-    assert place.names(found or []) == (["core"] if news else [])
-
-
-def test_8_6_what_came_before_the_start_of_other_inputs_counts_as_tried(place: Place) -> None:
-    other = Asset("s3://lake/other")
-    place.deploy("core", kept([RAW, other], [CORE]))
-    assert place.update(RAW) == []
-    (made,) = place.update(other)
-    place.update(other)
-    began = place.later()
-    place.update(RAW, version="1")
-    run = launch(place, made)
-    place.ledger.writer.runs.began(run, began, place.later())
-    place.make("core", made, CORE, run=run)
-    (again,) = place.end(made, "failed")
-    assert [(each.kind, each.uri) for each in again.because] == [("data", RAW.uri)]
-
-
-def test_8_6_the_start_of_a_run_by_hand_counts(place: Place) -> None:
-    run = by_hand(place)
-    begin(place, run)
-    place.update(RAW)
-    began = place.later()
-    place.ledger.writer.runs.began(run.run, began, began)
-    assert end(place, run, FAILED) == []
-
-
-def test_8_7_a_retry_counts_from_the_end_that_prefect_gives(sqlite_ledger: Ledger) -> None:
-    place = Place(sqlite_ledger)
-    place.deploy("core", kept([RAW], [CORE], retries=1, retry_delay=timedelta(minutes=5)))
-    (made,) = place.update(RAW)
-    at = place.later()
-    heard = at + timedelta(minutes=4)
-    place.ledger.writer.decisions.ended("Failed", heard, decision_id=made.id, outcome="failed", at=at)
-    passed = place.ledger.writer.clock.run(at + timedelta(minutes=5), at + timedelta(minutes=5))
-    assert place.names(passed.decisions) == ["core"]
-
-
-def test_8_6_an_end_that_prefect_gives_is_not_before_the_begin_nor_after_now(place: Place) -> None:
-    (made,) = place.update(RAW)
-    for at in (place.now - timedelta(days=1), place.now + timedelta(days=1)):
-        assert place.ledger.writer.decisions.ended("Completed", place.later(), decision_id=made.id, at=at) in ([], None)
-
-
-def test_runs_of_what_is_not_compared_are_not_stored(sqlite_ledger: Ledger) -> None:
-    run = RunGoingOn(uuid4(), uuid4(), None, None, Place(sqlite_ledger).now, by_time=False)
-    assert sqlite_ledger.writer.runs.goes_on(run, run.asked) == []
-    assert not sqlite_ledger.reader.freshness.knows_run(run.run)
-    assert sqlite_ledger.writer.runs.ended(run.run, COMPLETED, run.asked) is None
-
-
 def test_open_runs_are_read_in_turn_however_many_there_are(place: Place) -> None:
     place.deploy("report", kept([], [Asset("s3://lake/report")]))
     runs = sorted(by_hand(place, name).run for name in ("core", "report") for _ in range(4))
@@ -217,16 +123,6 @@ def test_8_6_the_first_reader_waits_for_the_run_of_its_maker_that_goes_on(sqlite
         assert end(place, run) == ["board"]
     else:
         assert place.names(place.end(decision)) == ["board"]
-
-
-def test_8_6_a_flow_that_becomes_eager_waits_for_the_run_of_its_maker(sqlite_ledger: Ledger) -> None:
-    place = Place(sqlite_ledger)
-    place.deploy("core", FlowDeclaration(ConsumerOptions(Schedule(RAW)), (CORE,), (RAW,)))
-    place.update(CORE)
-    place.deploy("board", FlowDeclaration(ConsumerOptions(Schedule(RATES)), (BOARD,), (CORE,)))
-    run = by_hand(place)
-    assert place.deploy("board", kept([CORE], [BOARD]), going_on=[run]) == []
-    assert end(place, run) == ["board"]
 
 
 def when_quiet(seconds: int) -> FlowDeclaration:

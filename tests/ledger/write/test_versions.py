@@ -4,7 +4,7 @@ from datetime import datetime
 from uuid import uuid4, uuid5
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
@@ -15,8 +15,6 @@ from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger.sql.freshness_tables import ITEM_VERSION, TARGET
 from tests.ledger.making import NOW
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
-from tests.ledger.write.test_lazy import BOARD as FRESH
-from tests.ledger.write.test_lazy import lazy
 
 
 def confirmation(place: Place, name: str, decision: Decision, asset: Asset, *, occurred: datetime) -> Recording:
@@ -65,15 +63,6 @@ def test_a_confirmation_that_comes_again_after_an_update_changes_nothing(place: 
     assert verdict(place) == ""
 
 
-def test_an_observation_that_is_read_again_does_not_move_back_when_a_version_was_seen_last(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    first, again, newest = (observation(RAW, "1", durable=place.later()) for _ in range(3))
-    for each in (first, again, newest, first, again):
-        record(place, each)
-    with place.ledger.reads() as connection:
-        assert connection.scalar(select(func.max(ITEM_VERSION.c.seen))) == newest.durable
-
-
 def test_an_observation_from_before_an_update_has_not_seen_it(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE]))
     old = observation(RAW, "1", durable=place.later())
@@ -85,27 +74,6 @@ def test_an_observation_from_before_an_update_has_not_seen_it(place: Place) -> N
     with place.ledger.reads() as connection:
         seen = connection.execute(select(ITEM_VERSION.c.seen).order_by(ITEM_VERSION.c.sequence)).scalars().all()
     assert seen == [old.durable, None, None]
-
-
-def test_8_13_a_start_that_reads_old_observations_again_makes_no_asset_fail(place: Place) -> None:
-    place.deploy("core", lazy([RAW], [FRESH]))
-    old = observation(RAW, "1", durable=place.now)
-    place.run("core", only(record(place, old)), FRESH)
-    place.later(2400)
-    record(place, observation(RAW, "1", durable=place.now))
-    place.later(1500)
-    record(place, old)
-    assert not place.ledger.writer.clock.run(place.now, place.now).decisions
-    (found,) = place.ledger.reader.policies.all()
-    assert found.record.state == "pass"
-
-
-def test_an_observation_that_comes_late_says_nothing_of_a_newer_update(place: Place) -> None:
-    first = observation(RAW, "1", durable=place.later())
-    again = observation(RAW, "1", durable=place.later())
-    for each in (first, again, observation(RAW, "2", durable=place.later()), again, first):
-        record(place, each)
-    assert versions(place, RAW) == ["1", "2"]
 
 
 @pytest.mark.parametrize("eager", [True, False])

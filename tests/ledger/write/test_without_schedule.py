@@ -3,16 +3,14 @@
 from collections.abc import Sequence
 from uuid import uuid4, uuid5
 
-import pytest
-
-from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import RunEnd
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
 from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.wire import FlowDeclaration, declaration_to_text
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger.records import ConsumerFilter
 from tests.ledger.sql.test_plans import statements
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, SPACE, Place, kept, only
@@ -51,17 +49,6 @@ def chain(place: Place, *names: str) -> None:
     assert (state(place, CORE), state(place, BOARD)) == (("fresh", False), ("fresh", False))
 
 
-@pytest.mark.parametrize("names", [("core", "board"), ("board", "core")])
-def test_8_6_an_eager_flow_waits_for_its_run(place: Place, names: tuple[str, ...]) -> None:
-    chain(place, *names)
-    deployment = place.consumers["core"].deployment_id
-    assert place.ledger.reader.freshness.compares(deployment)
-    run = RunGoingOn(uuid4(), deployment, None, None, place.later(), by_time=False)
-    assert not place.ledger.writer.runs.goes_on(run, place.later())
-    assert not ran(place, "core", CORE)
-    assert place.names(place.ledger.writer.runs.ended(run.run, COMPLETED, place.later()) or ()) == ["board"]
-
-
 def test_lists_and_numbers_of_consumers_leave_it_out(place: Place) -> None:
     reader = place.ledger.reader
     place.deploy("core", unscheduled([RAW], [CORE]))
@@ -90,35 +77,6 @@ def test_it_becomes_a_consumer_with_its_schedule(place: Place) -> None:
     place.deploy("core", unscheduled([RAW], [CORE]))
     assert [each.consumer.name for each in place.ledger.reader.consumers.all()] == ["board"]
     assert state(place, BOARD) == ("fresh", False)
-
-
-def test_8_17_what_it_made_is_a_source_when_it_is_gone(place: Place) -> None:
-    chain(place)
-    place.update(RAW)
-    place.ledger.writer.consumers.forget(place.consumers["core"].deployment_id, place.later())
-    assert (state(place, CORE), state(place, BOARD)) == (("source", False), ("fresh", False))
-    assert {each.name for each in place.ledger.reader.lineage.declared()} == {"board"}
-    assert place.names(place.update(CORE)) == ["board"]
-
-
-def declared_before(place: Place) -> None:
-    """Declare core and leave it out of the data graph."""
-    text = declaration_to_text(unscheduled([RAW], [CORE]))
-    place.ledger.writer.lineage.declare(uuid5(SPACE, "core"), "core", text, place.later())
-
-
-def test_8_2_a_history_before_the_first_eager_flow_starts_no_flood(place: Place) -> None:
-    place.deploy("board", FlowDeclaration(ConsumerOptions(to_schedule(CORE)), (BOARD,), (CORE,)))
-    declared_before(place)
-    for _ in range(3):
-        place.update(RAW)
-        place.run("board", only(ran(place, "core", CORE)), BOARD)
-    assert [each.consumer.name for each in place.ledger.reader.consumers.all()] == ["board"]
-    assert not place.deploy("core", unscheduled([RAW], [CORE]))
-    assert not place.deploy("board", kept([CORE], [BOARD]))
-    assert (state(place, CORE), state(place, BOARD)) == (("fresh", False), ("fresh", False))
-    assert not place.update(RAW)
-    assert (state(place, CORE), state(place, BOARD)) == (("stale", True), ("fresh", True))
 
 
 def test_8_17_a_rebuilt_ledger_knows_what_it_read(place: Place) -> None:
