@@ -4,13 +4,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from functools import reduce
 from typing import Any
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid5
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from assetflow.core.explain import (
     ConsumerFacts,
@@ -18,21 +15,18 @@ from assetflow.core.explain import (
     KnownNames,
     QueuedEvents,
     RunFacts,
-    completing_event,
     condition_rows,
     explain_consumer,
     explain_decision,
-    explain_event,
     explain_partition,
 )
-from assetflow.core.explain.facts import DecisionBefore, pending_of
+from assetflow.core.explain.facts import DecisionBefore
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
-from assetflow.core.rules.evaluation import evaluate
 from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.conditions import AssetAll, AssetAny
-from assetflow.core.values.consumers import Consumer, Decision, Receipt, ReceiptStatus
-from assetflow.core.values.events import AssetEvent, Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.consumers import Consumer, Decision, Receipt
+from assetflow.core.values.events import AssetEvent, Origin
 from assetflow.core.values.schedule_values import AssetOrTimeSchedule, PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.values.timing import Intake
@@ -88,12 +82,6 @@ def test_each_leaf_says_which_event_satisfies_it_or_what_it_waits_for() -> None:
     assert rows[3].words == "waiting for an update"
 
 
-@pytest.mark.parametrize(("schedule", "minutes"), [(A & B, 5), (A | B, 1)])
-def test_and_holds_since_its_last_member_and_or_since_its_first(schedule: object, minutes: int) -> None:
-    (row, *_) = condition_rows(to_schedule(schedule), QueuedEvents([event(A, 1), event(B, 5)]), KnownNames(), NOW)
-    assert row.since == NOW + timedelta(minutes=minutes)
-
-
 def test_a_name_that_nobody_has_is_never_satisfied_nor_is_what_needs_it() -> None:
     nobody = Asset.ref(name="nobody")
     rows = condition_rows(to_schedule((A & nobody) | B), QueuedEvents(), KnownNames(), NOW)
@@ -109,21 +97,6 @@ def test_references_and_aliases_are_satisfied_by_the_assets_they_mean() -> None:
     rows = condition_rows(to_schedule(Asset.ref(name="a") & AssetAlias("late")), queue, names, NOW)
     assert [row.satisfied_by for row in rows[1:]] == list(queue.events)
     assert f"of {B.uri}" in rows[2].words
-
-
-@pytest.mark.parametrize(("links", "words"), [({}, "no asset is linked to it yet"), ({"late": [B.uri]}, B.uri)])
-def test_an_alias_says_whether_an_asset_is_linked_to_it(links: dict[str, list[str]], words: str) -> None:
-    (row,) = condition_rows(to_schedule(AssetAlias("late")), QueuedEvents(), KnownNames({}, links), NOW)
-    assert words in row.words
-
-
-def test_a_deep_and_a_wide_condition_are_explained_and_written_as_json() -> None:
-    deep = reduce(lambda inner, number: AssetAll(A, inner) if number % 2 else AssetAny(B, inner), range(2_000), A & B)
-    wide = AssetAny(*(Asset(f"s3://lake/{number}") for number in range(5_000)))
-    rows = condition_rows(to_schedule(deep), QueuedEvents([event(A, 1)]), KnownNames(), NOW)
-    assert rows[-1].depth == 2_001
-    assert len(condition_rows(to_schedule(wide), QueuedEvents(), KnownNames(), NOW)) == 5_001
-    json.dumps(as_json(explain_consumer(facts(deep), NOW)))
 
 
 @pytest.mark.parametrize("count", [0, 20, 24])
@@ -189,42 +162,12 @@ def test_what_is_said_of_a_consumer(given_facts: ConsumerFacts, words: str) -> N
     assert words in " ".join([told.words, *told.notes])
 
 
-def test_a_consumer_waits_since_its_last_decision_and_nothing_is_said_of_updates_before_it() -> None:
-    told = explain_consumer(facts(A & B, newest=[(event(B, -1), None)], last=replace(LAST, run=RunFacts())), NOW)
-    assert (told.condition[0].since, told.notes) == (LAST.decision.made, [])
-
-
-def test_the_next_time_based_run_is_told_unless_the_consumer_is_paused() -> None:
-    schedule = AssetOrTimeSchedule(timetable="0 0 * * *", assets=[A])
-    assert explain_consumer(facts(schedule), NOW).next_time == datetime(2026, 1, 2, tzinfo=UTC)
-    assert explain_consumer(facts(schedule, paused=True), NOW).next_time is None
-
-
 def test_a_decision_names_the_event_that_completed_it() -> None:
     a, again, b, later = event(A, 1), event(A, 2), event(B, 3), event(B, 4)
     told = explain_decision(DecisionFacts(made(a, again, b, later), "flow/one"), consumer(A & B), KnownNames())
     assert told.completed_by == b
     assert "a AND b" in told.words
     assert json.loads(json.dumps(as_json(told)))["completed_by"] == str(b.id)
-
-
-def test_of_very_many_events_the_oldest_are_told_and_the_one_that_completed_it() -> None:
-    many = [event(A, number) for number in range(1, 6)]
-    b = event(B, 9)
-    facts_ = DecisionFacts(made(*many, b), "flow/one", total=100_000)
-    told = explain_decision(facts_, consumer(A & B), KnownNames())
-    assert told.oldest_events(3) == [*many[:2], b]
-    assert told.oldest_events(6) == [*many, b]
-    assert "with 100000 events" in told.words
-    assert as_json(told)["consumed"] == 100_000
-
-
-def test_a_decision_of_a_schedule_that_changed_names_none() -> None:
-    told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), consumer(B), KnownNames())
-    gone = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one"), None, KnownNames())
-    assert told.completed_by is None
-    assert "its schedule is another one now" in told.words
-    assert "no condition any more" in gone.words
 
 
 HOUR = timedelta(hours=1)
@@ -295,14 +238,6 @@ def test_an_update_that_does_not_count_says_why(receipt: Receipt | None, words: 
     assert [words in note for note in notes if words is not None] == ([] if words is None else [True])
 
 
-def test_an_update_from_before_the_schedule_named_its_asset_says_so() -> None:
-    found = facts(A & B, event(A, 1), newest=[(event(B, 2), None)])
-    deployed = replace(found, consumer=replace(found.consumer, deployed=AT_ONE))
-    assert explain_consumer(found, NOW).notes == []
-    (note,) = explain_consumer(deployed, NOW).notes
-    assert note.endswith("deployed with the schedule that names it (at 2026-01-01 13:00:00 UTC).")
-
-
 @pytest.mark.rule("4.10")
 @pytest.mark.parametrize(
     ("run", "status", "words"),
@@ -327,53 +262,3 @@ def test_what_became_of_a_decision(run: RunFacts, status: str, words: str) -> No
     told = explain_decision(DecisionFacts(made(event(A, 1)), "flow/one", run), consumer(A), KnownNames())
     assert words in told.run.words
     assert as_json(told)["run"]["status"] == status  # type: ignore[index]
-
-
-ASSETS = st.sampled_from([A, B, C])
-CONDITIONS = st.recursive(
-    ASSETS,
-    lambda inner: st.builds(lambda kind, of: kind(*of), st.sampled_from([AssetAll, AssetAny]), st.lists(inner)),
-    max_leaves=8,
-)
-
-
-@given(CONDITIONS, st.lists(ASSETS, min_size=1, max_size=8))
-def test_the_completing_event_ends_the_shortest_prefix_that_holds(condition: Any, updated: list[Asset]) -> None:
-    schedule = Schedule(condition)
-    events = [event(asset, number) for number, asset in enumerate(updated, 1)]
-
-    def holds(length: int) -> bool:
-        return evaluate(schedule, None, pending_of(events[:length]), KnownNames().tokens_of)
-
-    expected = next((events[length - 1] for length in range(1, len(events) + 1) if holds(length)), None)
-    assert completing_event(made(*events), schedule, KnownNames()) == expected
-    rows = condition_rows(schedule, QueuedEvents(events), KnownNames(), NOW)
-    assert (rows[0].state == "satisfied") == holds(len(events))
-
-
-@pytest.mark.parametrize(
-    ("status", "fields", "words"),
-    [
-        ("queued", {}, "waits in the queue of flow/one"),
-        ("queued", {"target_key": "2026"}, "for the partition 2026"),
-        ("consumed", {"decision": UUID(int=7)}, "whose run is not started yet"),
-        ("dropped", {}, "was paused"),
-        ("removed", {"by": "ann", "why": "a test"}, "by ann: a test"),
-        ("not_for_consumer", {}, "only updates with a partition key"),
-        ("not_mapped", {"error": "no time"}, "no time"),
-        ("superseded", {}, "schedule changed"),
-        ("no_consumer", {"consumer": None}, "no consumer wanted it"),
-    ],
-)
-def test_every_receipt_has_words(status: ReceiptStatus, fields: dict[str, Any], words: str) -> None:
-    receipt = Receipt(**({"event": 1, "uri": A.uri, "consumer": 1, "status": status} | fields))
-    told = explain_event(event(A, 1), [receipt], {1: "flow/one"}, [DecisionFacts(made(event(A, 1)), "flow/one")])
-    assert words in told.receipts[0].words
-    json.dumps(as_json(told))
-
-
-def test_an_event_says_who_made_it() -> None:
-    run = SourceFlowRun(uuid4(), "calm-fox", flow_name="ingest", deployment_name="nightly")
-    by_task = event(A, 1, origin=Origin("task", SourceTaskRun(uuid4(), "load"), run))
-    assert "task load of flow run calm-fox (ingest/nightly)" in explain_event(by_task, [], {}).words
-    assert "the command line (ann)" in explain_event(event(A, 1, origin=Origin("cli", by="ann")), [], {}).words

@@ -51,20 +51,6 @@ def test_only_what_is_near_is_asked_for() -> None:
     assert len(graph.asked) == 3
 
 
-def test_the_nearest_come_first_and_the_rest_is_told() -> None:
-    hub = Graph(*(Edge(asset("hub"), flow(f"f{at}"), "schedules") for at in range(10)))
-    found = neighbourhood(hub.edges_of, asset("hub"), 5, kinds=ALL, most=4)
-    assert len(found.distances) == 4
-    assert found.truncated
-    assert found.more == {asset("hub")}
-
-
-def test_kinds_of_edges_are_kept_apart() -> None:
-    graph = chain(2)
-    found = neighbourhood(graph.edges_of, asset("a1"), 5, kinds=DATA, most=10)
-    assert set(found.distances) == {asset("a1"), flow("f0")}
-
-
 def test_a_loop_is_told_from_the_flow_back_to_itself() -> None:
     alias = Node("alias", "x")
     graph = Graph(
@@ -75,11 +61,6 @@ def test_a_loop_is_told_from_the_flow_back_to_itself() -> None:
     )
     assert loops_through(graph.edges_of, "f0") == [("f0", "a1", "f1", "a2", "x", "f0")]
     assert loops_through(chain(3).edges_of, "f0") == []
-
-
-def test_a_flow_that_runs_on_what_it_makes_itself() -> None:
-    graph = Graph(Edge(asset("a"), flow("f"), "schedules"), Edge(flow("f"), asset("a"), "produces"))
-    assert loops_through(graph.edges_of, "f") == [("f", "a", "f")]
 
 
 def test_looking_for_loops_has_an_end() -> None:

@@ -5,45 +5,18 @@ from datetime import datetime
 import pytest
 
 from assetflow.core.partitions import (
-    DayWindow,
-    MonthWindow,
-    QuarterWindow,
     SegmentWindow,
-    TimeWindow,
-    WeekWindow,
-    Window,
-    YearWindow,
     window_from_json,
 )
 from assetflow.core.partitions.ranges import KeySeries, read_period, series_of_keys
 from assetflow.core.rules.timers import target_keys_between
 from assetflow.core.time.timetables import CronPartitionTimetable
 from assetflow.core.values.schedules import Schedule
-from assetflow.errors import InvalidPartition, MappingError
+from assetflow.errors import InvalidPartition
 
 
 def day(text: str) -> datetime:
     return datetime.fromisoformat(text)
-
-
-@pytest.mark.parametrize("window", [MonthWindow(), QuarterWindow(), YearWindow()])
-def test_months_start_on_day_one(window: TimeWindow) -> None:
-    with pytest.raises(MappingError, match="2026-03-04"):
-        window.starts(day("2026-03-04"))
-
-
-def test_directions_are_named_as_in_airflow() -> None:
-    assert WeekWindow(direction=Window.Direction.BACKWARD) == window_from_json(
-        {"kind": "week", "direction": "backward"}
-    )
-    assert window_from_json("week") == WeekWindow() != DayWindow()
-
-
-def test_segments_count_once() -> None:
-    window = SegmentWindow(["us", "eu", "us"])
-    assert window.segments == ("us", "eu")
-    assert window_from_json(window.as_json()) == window
-    assert hash(window) == hash(SegmentWindow(("us", "eu")))
 
 
 @pytest.mark.parametrize("segments", [[], "us", [""], [1], None])
@@ -73,22 +46,12 @@ def test_each_period_begins_in_the_range() -> None:
     assert keys("hour", "2026-01-01T22:30", "2026-01-01T23:30") == ["2026-01-01T23"]
 
 
-@pytest.mark.parametrize(("day", "hours"), [("2026-03-29", 23), ("2026-10-25", 24), ("2026-06-01", 24)])
-def test_a_skipped_hour_has_no_key_and_a_repeated_one_has_one(day: str, hours: int) -> None:
-    assert len(keys("hour", day, day, timezone="Europe/Berlin")) == hours
-
-
 def test_a_day_without_a_midnight_has_its_key() -> None:
     assert keys("day", "2026-09-05", "2026-09-07", timezone="America/Santiago") == [
         "2026-09-05",
         "2026-09-06",
         "2026-09-07",
     ]
-
-
-def test_an_endless_range_is_refused() -> None:
-    with pytest.raises(InvalidPartition, match="100000"):
-        keys("hour", "1900", "2100")
 
 
 @pytest.mark.parametrize(

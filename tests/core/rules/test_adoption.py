@@ -1,7 +1,6 @@
 """A rebuilt ledger takes over what has its run already, in whatever order the updates are found again."""
 
 import random
-from dataclasses import replace
 from datetime import UTC, datetime
 from uuid import UUID, uuid4, uuid5
 
@@ -68,25 +67,3 @@ def test_a_decision_of_which_an_update_is_gone_is_taken_over_with_the_others() -
     both = [each for each in after.changes.decisions if each.consumer == 1]
     assert [each.id for each in both] == [each.id for each in before.changes.decisions if each.consumer == 1]
     assert not after.queues.queued(1, None)
-
-
-class Counted(frozenset[UUID]):
-    """Ids that count how often somebody looks for one among them."""
-
-    looks = 0
-
-    def __contains__(self, item: object) -> bool:
-        Counted.looks += 1
-        return super().__contains__(item)
-
-
-def test_each_update_finds_its_decision_without_a_look_at_all_of_them() -> None:
-    recordings, before = updates(200, random.Random(1)), new_state()
-    for each in recordings:
-        record_and_pass(before, each, NOON)
-    made = [replace(of(each), events=Counted(of(each).events)) for each in before.changes.decisions]
-    adoption, after = Adoption(made), new_state()
-    for each in recordings:
-        record_and_pass(after, each, NOON, adoption.pass_over)
-    assert len(after.changes.decisions) == len(made)
-    assert Counted.looks <= len(made)

@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from assetflow import Asset, AssetAndTimeSchedule, flow, simulate
+from assetflow import Asset, flow, simulate
 from assetflow.errors import InvalidScenario
-from assetflow.timetables import CronTriggerTimetable
 
 orders, customers = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers")
 
@@ -20,19 +19,10 @@ def report() -> None:
 def by_name() -> None: ...
 
 
-@flow(schedule=AssetAndTimeSchedule(timetable=CronTriggerTimetable("0 6 * * *", timezone="UTC"), assets=orders))
-def morning() -> None: ...
-
-
 def test_flows_run_on_the_updates_of_assets() -> None:
     answer: Any = simulate([report, by_name], [orders, customers, {"event": orders, "extra": {"rows": 3}}])
     assert [(run["step"], run["consumer"]) for run in answer["runs"]] == [(0, "by-name"), (1, "report"), (2, "by-name")]
     assert [each["step"] for each in answer["queued"]["report"]] == [2]
-
-
-def test_time_acts_between_the_steps() -> None:
-    answer: Any = simulate([morning], [orders, {"advance": 86_400}])
-    assert [run["time"][11:16] for run in answer["runs"]] == ["06:00"]
 
 
 @pytest.mark.parametrize("wrong", [report.fn, flow(lambda: None), "report", None])
@@ -44,8 +34,3 @@ def test_what_is_not_a_flow_with_a_schedule_is_refused(wrong: object) -> None:
 def test_a_scenario_takes_no_steps_beside_its_own() -> None:
     with pytest.raises(InvalidScenario, match="steps of its own"):
         simulate({"name": "s", "consumers": {}, "steps": []}, [orders])
-
-
-def test_a_step_that_is_wrong_is_named() -> None:
-    with pytest.raises(InvalidScenario, match="steps, step 1"):
-        simulate([report], [orders, {"evnt": "x"}])

@@ -8,7 +8,6 @@ from assetflow.core.simulate import read_scenario, simulate
 from assetflow.errors import InvalidScenario
 
 EVENT = {"event": "s3://b/a"}
-MIXED = {"upstream": "day", "window": {"kind": "segment", "segments": ["k"]}}
 
 
 def scenario(*steps: Any, **more: Any) -> dict[str, Any]:
@@ -79,53 +78,6 @@ def test_consumer_is_refused_with_its_name(consumer: Any) -> None:
         read_scenario(scenario(consumers={"c": consumer}))
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        None,
-        [],
-        {"name": 5},
-        {},
-        scenario(start="soon"),
-        scenario(passes="often"),
-        scenario(steps={}),
-        scenario(extra=1),
-    ],
-    ids=repr,
-)
-def test_scenario_is_refused(data: Any) -> None:
-    with pytest.raises(InvalidScenario):
-        read_scenario(data)
-
-
-@pytest.mark.parametrize(
-    "consumer",
-    [
-        "s3://",
-        {"ref": {"name": "n", "uri": "s3://b/a"}},
-        {"asset": {}},
-        {"asset": {"uri": "s3://b/a", "extra": 5}},
-        {"cron": "61 * * * *"},
-        {"cron": {"cron": "@daily", "timezone": "Mars/Base"}},
-        {"partitioned": {"assets": "s3://b/a", "default_mapper": {"chain": ["day"]}}},
-        {"partitioned": {"assets": "s3://b/a", "default_mapper": {"rollup": MIXED}}},
-        "self",
-    ],
-    ids=repr,
-)
-def test_what_the_contract_refuses_is_an_error_in_the_answer(consumer: Any) -> None:
-    answer = simulate(scenario(EVENT, {"tick": True}, consumers={"c": consumer, "d": "s3://b/a"}))
-    errors: Any = answer["errors"]
-    assert [(error["step"], error["consumer"]) for error in errors] == [(None, "c")]
-    assert errors[0]["rule"]
-    assert len(answer["runs"]) == 1  # type: ignore[arg-type]
-
-
-def test_place_inside_an_expression_is_named() -> None:
-    with pytest.raises(InvalidScenario, match=r"consumer 'c', all\[1\], any\[0\]: unknown expression"):
-        read_scenario(scenario(consumers={"c": {"all": ["s3://b/a", {"any": [{"xor": []}]}]}}))
-
-
 def test_steps_are_a_minute_apart_unless_they_say_otherwise() -> None:
     steps = [EVENT, EVENT, EVENT | {"at": "2026-01-01T03:00:00+02:00"}, {"advance": 5}, EVENT]
     read = read_scenario(scenario(*steps, start="2026-01-01T00:00:00Z"))
@@ -134,29 +86,11 @@ def test_steps_are_a_minute_apart_unless_they_say_otherwise() -> None:
     ]  # fmt: skip
 
 
-def test_null_is_as_good_as_left_out() -> None:
-    given = {"schedule": {"eager": {"lookback": None}}, "makes": ["s3://b/b"], "reads": ["s3://b/a"], "paused": None}
-    short = {"schedule": {"eager": {}}, "makes": ["s3://b/b"], "reads": ["s3://b/a"]}
-    event = {"event": "s3://b/a", "extra": None, "aliases": None, "at": None}
-    assert simulate(scenario(event, {"tick": True}, consumers={"c": given}, receipts=True)) == simulate(
-        scenario(EVENT, {"tick": True}, consumers={"c": short}, receipts=True)
-    )
-
-
 def test_place_inside_a_step_and_its_keys_are_named() -> None:
     step = {"task": {"outlets": ["s3://b/a"], "emit": [{"asset": "s3://b/a", "key": "k"}]}}
     with pytest.raises(InvalidScenario, match=r"step 1, task, emit\[0\]: unknown key 'key'") as caught:
         read_scenario(scenario(EVENT, step))
     assert caught.value.fix == "Known are asset, alias, extra, partition_keys"
-
-
-def test_a_refused_leaf_is_named_by_its_place_in_the_expression() -> None:
-    consumers = {"c": {"any": ["a", {"all": ["b", {"alias": " "}]}]}, "d": "airflow://x"}
-    errors: Any = simulate({"name": "n", "consumers": consumers, "steps": []})["errors"]
-    assert [(each["consumer"], each["error"].split(":")[0]) for each in errors] == [
-        ("c", "any[1], all[1]"),
-        ("d", "The scheme of 'airflow"),
-    ]
 
 
 @pytest.mark.parametrize("takes", [0, 0.000001])

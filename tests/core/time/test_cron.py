@@ -1,51 +1,11 @@
 """Cron beyond the conformance cases: there and back, its fields in words, and what cannot be read (contract 6.2)."""
 
-import time
-from datetime import UTC, datetime, timedelta
-from itertools import islice
+from datetime import UTC, datetime
 
 import pytest
 
 from assetflow.core.time.cron import Cron, cron_in_words
 from assetflow.errors import InvalidTimetable
-
-
-def test_before_is_the_mirror_of_after() -> None:
-    for expression in ("30 2 * * *", "*/20 * * * *", "0 0 29 2 *", "0 4 1,15 * mon", "15 10 * jan-mar mon,wed"):
-        cron = Cron(expression, "America/New_York")
-        forward = list(islice(cron.between(datetime(2026, 3, 7, tzinfo=UTC), datetime(2050, 1, 1, tzinfo=UTC)), 200))
-        moment, backward = forward[-1], forward[-1:]
-        while len(backward) < len(forward):
-            moment = cron.previous_before(moment)
-            backward.append(moment)
-        assert backward == forward[::-1]
-
-
-def test_borders_are_strict() -> None:
-    cron = Cron("0 * * * *")
-    noon = datetime(2026, 1, 1, 12, tzinfo=UTC)
-    hour = timedelta(hours=1)
-    assert cron.next_after(noon) == noon + hour
-    assert cron.previous_before(noon) == noon - hour
-    assert list(cron.between(noon, noon + hour)) == [noon + hour]
-    assert list(cron.between(noon, noon)) == []
-
-
-def test_day_of_month_and_day_of_week_are_alternatives() -> None:
-    def days(expression: str) -> list[str]:
-        start = datetime(2026, 2, 28, 23, 59, tzinfo=UTC)
-        return [f"{tick:%d}" for tick in Cron(expression).between(start, datetime(2026, 3, 16, tzinfo=UTC))]
-
-    assert days("0 0 1,15 * 5") == ["01", "06", "13", "15"]
-    assert days("0 0 * * sun") == days("0 0 * * 7") == days("0 0 * * 0") == ["01", "08", "15"]
-    assert days("0 0 */10 * fri") == ["01", "06", "11", "13"]
-    assert days("0 0 * * fri-sun") == days("0 0 * * 5-7") == ["01", "06", "07", "08", "13", "14", "15"]
-
-
-def test_macros_and_spelling() -> None:
-    for macro, fields in (("@hourly", "0 * * * *"), ("@Weekly", "0 0 * * 0"), (" @yearly ", "0 0 1 1 *")):
-        assert Cron(macro).fields == Cron(fields).fields
-    assert Cron("0  9 * JAN Mon").fields == ("0", "9", "*", "jan", "mon")
 
 
 @pytest.mark.parametrize(
@@ -93,11 +53,6 @@ def test_an_unknown_zone_names_close_ones() -> None:
             Cron("0 0 * * *", name)
 
 
-def test_a_time_without_a_zone_is_refused() -> None:
-    with pytest.raises(InvalidTimetable, match="no time zone"):
-        Cron("0 0 * * *").next_after(datetime(2026, 1, 1))  # noqa: DTZ001
-
-
 def test_the_calendar_ends() -> None:
     with pytest.raises(InvalidTimetable, match="calendar ends"):
         Cron("0 0 29 2 *").next_after(datetime(9999, 3, 1, tzinfo=UTC))
@@ -125,13 +80,3 @@ def test_the_calendar_ends() -> None:
 )
 def test_words(expression: str, words: str) -> None:
     assert cron_in_words(Cron(expression, "Europe/Berlin")) == f"{words} (Europe/Berlin)"
-
-
-def test_a_thousand_hours_are_fast() -> None:
-    began = time.perf_counter()
-    moment = datetime(2031, 1, 1, tzinfo=UTC)
-    cron = Cron("0 * * * *", "Europe/Rome")
-    for _ in range(1000):
-        moment = cron.next_after(moment)
-    assert moment == datetime(2031, 1, 1, tzinfo=UTC) + timedelta(hours=1000)
-    assert time.perf_counter() - began < 1.0, "10 ms on a quiet machine"

@@ -41,19 +41,6 @@ def test_the_key_is_that_of_the_tick_in_the_zone_of_the_cron() -> None:
     assert daily.previous_before(utc("2026-03-10")) == Tick(utc("2026-03-09T04:00"), "2026-03-09")
 
 
-def test_a_late_run_has_the_key_of_its_own_tick() -> None:
-    hourly = CronPartitionTimetable("0 * * * *", NEW_YORK, key_format="%Y-%m-%dT%H%z")
-    assert hourly.key_of(utc("2026-11-01T05:00")) == "2026-11-01T01-0400"
-    assert hourly.key_of(utc("2026-11-01T06:00")) == "2026-11-01T01-0500"
-    assert len(set(keys(hourly, "2026-11-01T03:59", "2026-11-02T04:59"))) == 25
-
-
-@pytest.mark.parametrize("options", [{"key_format": " "}, {"key_format": "x" * 251}, {"run_offset": 1.5}])
-def test_keys_that_cannot_be(options: dict[str, object]) -> None:
-    with pytest.raises(InvalidTimetable):
-        CronPartitionTimetable("0 0 * * *", **options)  # pyright: ignore[reportArgumentType]
-
-
 def test_an_interval_with_a_start_begins_there() -> None:
     timetable = DeltaTriggerTimetable(timedelta(minutes=7), utc("2026-01-01T10:00"))
     assert DeltaTriggerTimetable(timedelta(hours=36)).previous_before(utc("2020-01-01")) == Tick(
@@ -64,24 +51,6 @@ def test_an_interval_with_a_start_begins_there() -> None:
     assert timetable.previous_before(utc("2026-01-01T10:01")) == Tick(utc("2026-01-01T10:00"))
 
 
-@pytest.mark.parametrize("delta", [timedelta(0), timedelta(hours=-1), timedelta(milliseconds=1), 60])
-def test_intervals_below_a_second_are_refused(delta: timedelta) -> None:
-    with pytest.raises(InvalidTimetable):
-        DeltaTriggerTimetable(delta)
-
-
-def test_a_daily_rule_keeps_6_2_on_clock_change_days() -> None:
-    rule = RRuleTimetable("FREQ=DAILY;BYHOUR=1,2;BYMINUTE=30", NEW_YORK)
-    assert times(rule, "2026-03-08", "2026-03-09") == ["08 06:30", "08 07:30"]
-    assert times(rule, "2026-11-01", "2026-11-02") == ["01 05:30", "01 07:30"]
-
-
-def test_an_hourly_rule_counts_every_real_hour() -> None:
-    rule = RRuleTimetable("FREQ=HOURLY", NEW_YORK)
-    assert len(times(rule, "2026-03-08T04:59", "2026-03-09T03:59")) == 23
-    assert len(times(rule, "2026-11-01T03:59", "2026-11-02T04:59")) == 25
-
-
 def test_a_rule_ends_and_begins() -> None:
     rule = RRuleTimetable("DTSTART:20260101T000000\nRRULE:FREQ=YEARLY;COUNT=3")
     assert rule.next_after(utc("2026-06-01")) == Tick(utc("2027-01-01"))
@@ -90,25 +59,10 @@ def test_a_rule_ends_and_begins() -> None:
     assert rule.previous_before(utc("2026-01-01")) is None
 
 
-def test_a_fast_rule_goes_on_as_from_its_start() -> None:
-    rule = RRuleTimetable("DTSTART:20200101T000000\nRRULE:FREQ=MINUTELY;INTERVAL=7")
-    tick = rule.next_after(utc("2026-05-05"))
-    assert tick is not None
-    assert (tick.time - utc("2020-01-01")) % timedelta(minutes=7) == timedelta(0)
-    assert tick.time - utc("2026-05-05") <= timedelta(minutes=7)
-
-
 @pytest.mark.parametrize("rule", ["", "FREQ=SOMETIMES", "0 0 * * *", 5, "DTSTART;TZID=Europe/Rome:20260101T000000"])
 def test_rules_that_cannot_be_read(rule: str) -> None:
     with pytest.raises(InvalidTimetable):
         RRuleTimetable(rule, NEW_YORK)
-
-
-def test_a_runtime_partition_has_no_times() -> None:
-    timetable = PartitionedAtRuntime()
-    assert timetable.next_after(utc("2026-01-01")) is None
-    assert timetable.previous_before(utc("2026-01-01")) is None
-    assert list(timetable.ticks_between(utc("2026-01-01"), utc("2027-01-01"))) == []
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,11 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from threading import Barrier
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from assetflow.core.values.assets import Asset, AssetAlias
-from assetflow.core.values.events import EXTRA_BYTES
 from assetflow.core.values.outcome import TaskOutcome
 from assetflow.errors import InvalidEvent, OutletError, RecordingFailed
 from tests.core.world import A, B, C
@@ -21,11 +20,6 @@ X, Y = AssetAlias("x"), AssetAlias("y")
 
 def made(outcome: TaskOutcome, key: str | None = None) -> list[tuple[Any, ...]]:
     return [(u.asset.uri, dict(u.extra), u.partition_key, u.aliases) for u in outcome.updates(key)]
-
-
-def test_rule_2_7_an_extra_of_a_task_has_the_limit_of_all_others() -> None:
-    with pytest.raises(RecordingFailed, match="the extra has 65547 bytes, the limit is 65536"):
-        TaskOutcome([A]).say(A, {"rows": "x" * EXTRA_BYTES})
 
 
 def test_rule_2_7_what_is_set_in_place_is_refused_at_its_line() -> None:
@@ -50,11 +44,6 @@ def test_rule_1_6_an_update_has_all_names_that_the_task_gives_to_the_uri() -> No
         (("sales", "revenue"), ()),
         (("sales", "revenue"), ("x", "y")),
     ]
-
-
-def test_the_asset_that_declares_more_than_a_reference_is_kept() -> None:
-    (update,) = TaskOutcome([Asset.ref(uri=A.uri), Asset(A.uri, name="a", group="g")]).updates()
-    assert (update.asset.name, update.asset.group) == ("a", "g")
 
 
 def test_rule_2_3_assigning_an_extra_replaces_what_was_said() -> None:
@@ -82,17 +71,6 @@ def test_rule_2_3_what_is_no_outlet_is_an_error(say: Any) -> None:
         say(TaskOutcome([A, X]))
 
 
-def test_rule_2_3_what_is_not_json_is_an_error_when_said_and_when_written_in() -> None:
-    outcome = TaskOutcome([A])
-    with pytest.raises(RecordingFailed, match=r"extra\.f is not JSON: it is of the type object"):
-        outcome.say(A, {"f": object()})
-    outcome.extra_of(A)["f"] = []
-    cast("list[Any]", outcome.extra_of(A)["f"]).append({"size": 2**64})
-    with pytest.raises(RecordingFailed, match=r"extra\.f\[0\]\.size is an integer beyond 64 bits") as caught:
-        outcome.updates()
-    assert caught.value.rule == "2.7"
-
-
 def test_rule_2_4_an_outlet_that_is_also_added_to_an_alias_makes_two_events() -> None:
     outcome = TaskOutcome([A, X])
     outcome.add(X, A)
@@ -108,16 +86,6 @@ def test_rule_2_5_only_partitions_and_none_named_is_no_update() -> None:
     outcome.update_partitions_only(A)
     assert [(uri, key) for uri, _, key, _ in made(outcome, "r")] == [(A.uri, "k"), (B.uri, "r")]
     assert outcome.unchanged("r") == []
-
-
-def test_ids_are_the_same_for_each_attempt_that_says_the_same() -> None:
-    def ids(extra: dict[str, object]) -> list[object]:
-        outcome = TaskOutcome([A])
-        outcome.say(A, extra)
-        return [update.event_id("task") for update in outcome.updates()]
-
-    assert ids({"a": 1, "b": 2}) == ids({"b": 2, "a": 1})
-    assert ids({"a": 1}) != ids({"a": 2})
 
 
 def test_rule_8_2_a_data_version_is_that_of_the_key_else_of_the_outlet() -> None:
@@ -194,11 +162,3 @@ def test_threads_that_name_partitions_at_the_same_time_lose_none() -> None:
     at_once(add)
 
     assert len(outcome.updates()) == 1600
-
-
-@pytest.mark.usefixtures("_threads_take_turns_often")
-def test_threads_that_name_an_outlet_for_the_first_time_share_what_is_said_of_it() -> None:
-    for _ in range(100):
-        outcome = TaskOutcome([B, C, A])
-        at_once(lambda number: outcome.extra_of(A).update({str(number): number}))  # noqa: B023
-        assert len(outcome.extra_of(A)) == 8

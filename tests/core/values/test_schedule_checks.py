@@ -4,17 +4,12 @@ from typing import Any
 
 import pytest
 
-from assetflow import Asset, AssetAlias, PartitionedAssetTimetable
-from assetflow.core.partitions import PartitionMapper
+from assetflow import Asset, PartitionedAssetTimetable
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import check_schedule
 from assetflow.errors import (
-    AssetflowError,
     InvalidPartition,
     InvalidSchedule,
-    InvalidTimetable,
-    MappingError,
-    NameTaken,
 )
 from assetflow.partitions import (
     ChainMapper,
@@ -25,11 +20,8 @@ from assetflow.partitions import (
     ProductMapper,
     RollupMapper,
     StartOfDayMapper,
-    StartOfHourMapper,
-    WaitForAll,
     WeekWindow,
 )
-from assetflow.timetables import CronPartitionTimetable
 
 ORDERS, CUSTOMERS = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers", name="customers")
 
@@ -51,26 +43,6 @@ def test_a_mapper_for_an_asset_that_is_not_in_the_schedule() -> None:
 
 
 @pytest.mark.parametrize(
-    ("assets", "target"),
-    [
-        (ORDERS | CUSTOMERS, CUSTOMERS),
-        (ORDERS, Asset.ref(name="orders")),
-        (Asset.ref(name="orders"), ORDERS),
-        (Asset.ref(uri="s3://shop/orders"), Asset("s3://shop/orders/")),
-        (ORDERS & AssetAlias("any"), CUSTOMERS),
-    ],
-)
-def test_a_mapper_for_what_the_schedule_names_in_other_words_is_fine(assets: Any, target: Any) -> None:
-    check(partitioned(assets, target))
-
-
-@pytest.mark.parametrize("target", [AssetAlias("x"), ORDERS & CUSTOMERS, ORDERS.uri, Asset])
-def test_a_mapper_belongs_to_one_asset(target: Any) -> None:
-    with pytest.raises(InvalidSchedule, match="one asset or reference"):
-        partitioned(ORDERS, target)
-
-
-@pytest.mark.parametrize(
     "make",
     [
         lambda wrong: PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=wrong),
@@ -88,21 +60,6 @@ def test_a_mapper_that_is_not_one(make: Any) -> None:
         with pytest.raises(InvalidPartition) as caught:
             make(wrong)
         assert mend in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("options", "mend"),
-    [
-        ({"window": DayWindow}, "Write DayWindow(...)"),
-        ({"window": "day"}, "DayWindow()"),
-        ({"wait_policy": WaitForAll}, "Write WaitForAll(...)"),
-        ({"wait_policy": 3}, "MinimumCount(20)"),
-    ],
-)
-def test_a_window_or_policy_that_is_not_one(options: Any, mend: str) -> None:
-    with pytest.raises(InvalidPartition) as caught:
-        RollupMapper(**{"upstream_mapper": StartOfHourMapper(), "window": DayWindow(), **options})
-    assert mend in str(caught.value)
 
 
 BAD_FORMATS = [
@@ -130,44 +87,3 @@ def test_a_format_that_stands_for_nothing_is_named(mapper: StartOfDayMapper, ins
         check(PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=inside(mapper)))
     assert mapper.input_format in caught.value.message or mapper.output_format in caught.value.message
     assert "%Y, %m, %d" in caught.value.fix
-
-
-def test_a_key_with_a_format_that_cannot_be_read_is_an_error_of_mapping() -> None:
-    for mapper in BAD_FORMATS[2:]:
-        with pytest.raises(MappingError):
-            mapper.to_downstream("1 1")
-
-
-def test_the_format_of_a_cron_key() -> None:
-    with pytest.raises(InvalidTimetable, match="%Q"):
-        check(CronPartitionTimetable("@daily", key_format="%Y-%Q"))
-
-
-@pytest.mark.parametrize(
-    "mapper",
-    [
-        StartOfDayMapper(output_format="%F 100%%"),
-        StartOfDayMapper(output_format="%-d.%-m.%y"),
-        StartOfDayMapper(input_format="%Y-%m-%dT%H:%M:%S%z"),
-        StartOfDayMapper(input_format="%d %B %Y"),
-    ],
-)
-def test_other_formats_are_fine(mapper: PartitionMapper) -> None:
-    check(PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=mapper))
-
-
-def test_one_name_for_two_uris() -> None:
-    other = Asset("s3://shop/other", name="orders")
-    for wrong in (ORDERS & other, ORDERS & Asset("orders")):
-        with pytest.raises(NameTaken, match="'orders'") as caught:
-            check(wrong)
-        assert "another name" in caught.value.fix
-    check(ORDERS | Asset("s3://shop/orders", name="more"))
-
-
-@pytest.mark.parametrize("extra", [{"x": object()}, {"x": {1, 2}}, {"x": float("nan")}, {"x": b""}, [1], "x"])
-def test_an_extra_that_is_not_json(extra: Any) -> None:
-    with pytest.raises(AssetflowError) as caught:
-        Asset("s3://shop/orders", extra=extra)
-    assert "s3://shop/orders" in str(caught.value)
-    assert caught.value.fix

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from assetflow import Asset, AssetWatcher, flow, task
-from assetflow.core.values.addresses import source_of_url, with_variables
+from assetflow import Asset, AssetWatcher
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.values.watchers import trigger_from_json
 from assetflow.core.wire import FlowDeclaration, declaration_from_text, declaration_to_text
-from assetflow.errors import InvalidSchedule, InvalidWatcher
+from assetflow.errors import InvalidWatcher
 from assetflow.watchers import (
     ClassTrigger,
     DeltaTableTrigger,
@@ -113,11 +112,6 @@ def test_rule_10_1_refused_where_it_is_written(make: Callable[[], object], words
     assert "hunter2" not in str(caught.value)
 
 
-def test_an_unknown_scheme_names_the_known_ones_and_their_extras() -> None:
-    with pytest.raises(InvalidWatcher, match=r"amqp://.*assetflow\[rabbitmq\].*redis://.*assetflow\[redis\]"):
-        MessageQueueTrigger("nats://eu", queue="q")
-
-
 @pytest.mark.parametrize("name", ["", "w" * 251, "€" * 200, None])
 def test_rule_10_1_a_name_fits_into_the_index_of_postgres(name: Any) -> None:
     with pytest.raises(InvalidWatcher, match="a text of 1 to 250 characters"):
@@ -159,42 +153,3 @@ def test_it_travels_with_the_deployment(trigger: Trigger) -> None:
         read = declaration_from_text(declaration_to_text(stored))
         assert [each.watchers for each in read.assets if each == asset] == [(AssetWatcher("w", trigger),)]
     assert trigger_from_json(json.loads(json.dumps(trigger.as_json()))) == trigger
-
-
-def test_a_reader_that_does_not_know_a_trigger_refuses_the_declaration() -> None:
-    text = json.loads(declaration_to_text(declaration(watched(AssetWatcher("w", QUEUE)))))
-    text["nodes"][0]["watchers"][0]["trigger"]["kind"] = "pigeons"
-    with pytest.raises(InvalidSchedule, match="unknown kind 'pigeons'"):
-        declaration_from_text(json.dumps(text))
-
-
-def test_a_flow_declares_the_watchers_of_all_its_mentions_of_an_asset() -> None:
-    plain, with_queue, with_files = watched(), watched(AssetWatcher("q", QUEUE)), watched(AssetWatcher("f", FILES))
-
-    @task(outlets=[plain])
-    def one() -> None: ...
-
-    @task(outlets=[with_queue])
-    def two() -> None: ...
-
-    @flow(produces=[with_files])
-    def both() -> None:
-        one()
-        two()
-
-    (produced,) = both.declaration.produces
-    assert isinstance(produced, Asset)
-    assert [each.name for each in produced.watchers] == ["f", "q"]
-
-
-def test_variables_are_read_where_it_is_watched() -> None:
-    url = "amqp://me:${PW}@MQ.internal/shop/"
-    assert with_variables(url, {"PW": "hunter2"}) == "amqp://me:hunter2@MQ.internal/shop/"
-    with pytest.raises(InvalidWatcher, match="PW is not set"):
-        with_variables(url, {})
-
-
-def test_rule_10_2_a_source_has_no_user_and_always_a_port() -> None:
-    ports = {"amqp": 5672}
-    sources = {source_of_url(url, ports) for url in ("amqp://me:x@MQ/shop/", "AMQP://mq:5672/shop?heartbeat=9")}
-    assert sources == {"amqp://mq:5672/shop"}

@@ -1,6 +1,5 @@
 """What becomes of files and messages: what counts at a look, and in which recordings (10.2, 10.4, 10.7)."""
 
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -26,11 +25,6 @@ def test_rule_10_7_a_file_counts_when_it_stands_still() -> None:
     still = look({}, growing.unsettled, {"a": LARGE}, is_store=False)
     assert still == Look({"a": LARGE}, [], {})
     assert look({"a": LARGE}, {}, {"a": LARGE}, is_store=False) == Look({}, [], {})
-
-
-@pytest.mark.parametrize("changed", [LARGE, SeenFile(1, "t2"), SeenFile(1, "t1", "v2")])
-def test_rule_10_7_in_an_object_store_a_file_counts_at_the_first_look(changed: SeenFile) -> None:
-    assert look({"a": SMALL}, {}, {"a": changed}, is_store=True) == Look({"a": changed}, [], {})
 
 
 def test_rule_10_7_a_file_that_is_gone_leaves_the_cursor() -> None:
@@ -65,17 +59,6 @@ def test_rule_10_2_a_path_without_the_key_is_refused() -> None:
     assert ["has no key" in refused.reason for refused in intake.refused] == [True]
 
 
-def test_rule_10_2_the_same_file_found_again_is_the_same_update_whatever_the_watcher_is_called() -> None:
-    found = Look({"/in/a.json": SMALL}, (), {})
-    ids = {
-        event.id
-        for name in ("landing", "other")
-        for recording in intake_of_files(found, replace(watched(), name=name), "file://", NOW).recordings
-        for event in recording.events
-    }
-    assert len(ids) == 1
-
-
 LONE = b"\\ud800"
 
 
@@ -99,12 +82,6 @@ def test_rule_10_2_a_batch_is_one_recording_for_the_watchers_that_ask_for_it() -
     ]
     assert [each.watchers for each in given.refused] == [("batch", "each")]
     assert given.poison == [1]
-
-
-def test_rule_10_2_the_ids_of_updates_do_not_depend_on_the_batch() -> None:
-    bodies = (b'{"day": "1"}', b'{"day": "2"}')
-    alone, batch = (intake(queued("a", within), bodies=bodies) for within in (None, timedelta(seconds=5)))
-    assert [each.id for r in alone.recordings for each in r.events] == [each.id for each in batch.recordings[0].events]
 
 
 @pytest.mark.parametrize("option", ["partition_key", "alias", "asset"])

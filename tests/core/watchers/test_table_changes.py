@@ -97,22 +97,6 @@ def test_rule_10_6_a_version_whose_rows_are_not_all_counted_is_an_update(text: b
     assert read_commit(1, text) is not None
 
 
-def test_without_metrics_the_files_of_an_append_are_counted() -> None:
-    change = read_commit(1, commit(add(3), add(4)))
-    assert change is not None
-    assert change.extra == {"version": 1, "rows_added": 7}
-    for unknown in (commit(add(3), add(None)), commit(add(3), REMOVE)):
-        change = read_commit(1, unknown)
-        assert change is not None
-        assert change.extra == {"version": 1}
-
-
-def test_what_is_not_a_commit_is_an_error() -> None:
-    for text in (b"{", b"[1]"):
-        with pytest.raises(ValueError, match=r"Expecting|JSON object"):
-            read_commit(1, text)
-
-
 def line(*operations: str, current: int | None = None) -> Table:
     """A table whose snapshots 1, 2, … follow each other."""
     snapshots = [Snapshot(n, n - 1 or None, 0, each) for n, each in enumerate(operations, 1)]
@@ -128,14 +112,6 @@ def test_rule_10_6_a_compaction_is_no_update() -> None:
     assert versions(table, None) == [1, 3, 4]
     assert versions(table, 3) == [4]
     assert since(table, 1).cursor == {"snapshot": 4}
-
-
-@pytest.mark.parametrize(
-    ("summary", "changes"),
-    [({"total-records": "3"}, False), ({"total-records": "3", "added-records": "1"}, True), ({}, True)],
-)
-def test_rule_10_6_an_append_of_nothing_is_no_update(summary: dict[str, str], changes: bool) -> None:
-    assert Snapshot(1, None, 0, "append", summary).changes_rows is changes
 
 
 def test_rule_10_6_a_rollback_is_an_update_with_a_gap() -> None:
