@@ -7,16 +7,14 @@ import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from http.client import HTTPResponse
-from typing import cast
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from uvicorn.server import ServerState
 
 from assetflow.api import connections
 from assetflow.api.app import create_app
-from assetflow.api.connections import Connection, Seldom, server_config, tell_seldom_of_full_files
+from assetflow.api.connections import Connection, Seldom, tell_seldom_of_full_files
 from assetflow.api.requests import Backend
 from assetflow.ledger import Ledger
 from tests.api.serving import serving
@@ -89,29 +87,6 @@ def test_new_connections_replace_waiting_ones(url: str, strangers: Strangers, ca
     assert [record.getMessage() for record in caplog.records] == [
         "all 20 connections are in use: each new one replaces the one that has waited longest for its client"
     ]
-
-
-class Transport(asyncio.Transport):
-    """A transport whose end nobody has been told of yet."""
-
-    def abort(self) -> None:
-        self._aborted = True
-
-    def is_closing(self) -> bool:
-        return hasattr(self, "_aborted")
-
-
-def test_a_connection_that_was_replaced_takes_no_place(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "most_files", lambda: FILES)
-
-    async def connect_all() -> int:
-        config, state = server_config(create_app(Backend(ledger))), ServerState()
-        config.load()
-        for _ in range(3 * cast(int, config.limit_concurrency)):
-            Connection(config, state, {}, asyncio.get_running_loop()).connection_made(Transport())
-        return cast(int, config.limit_concurrency) - len(state.connections)
-
-    assert asyncio.run(connect_all()) == 1
 
 
 def test_a_body_that_does_not_come_holds_no_place(url: str, strangers: Strangers) -> None:

@@ -20,7 +20,6 @@ from assetflow.api.security import Access, Keys
 from assetflow.core.values.addresses import block
 from assetflow.ledger import Ledger
 from assetflow.watchers import WebhookTrigger
-from assetflow.watching.watching import plans_of
 from tests.api.conftest import Api, MakeApi
 from tests.api.fake_prefect import FakePrefect
 from tests.environment.waiting import until
@@ -155,10 +154,6 @@ def test_a_block_of_prefect_holds_the_secret(ledger: Ledger, make_api: MakeApi) 
     content = body(day="2026-01-01")
     api = make_api(prefect=prefect.connect)
     assert post(api, STANDARD, content, standard(content)).json()["status"] == "recorded"
-
-
-def test_the_process_that_watches_leaves_webhooks_alone(hooked: Ledger) -> None:
-    assert plans_of(hooked.reader.watchers.all()) == {}
 
 
 def begin(api: Api, path: str, length: int, headers: dict[str, str]) -> socket.socket:

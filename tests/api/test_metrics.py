@@ -113,13 +113,6 @@ def test_watchers_are_counted_and_those_that_fail_stand_out(api: Api, ledger: Le
     assert numbers["assetflow_watcher_updates_total", "landing"] == 0
 
 
-def test_without_prefect_the_rest_is_told(api: Api) -> None:
-    numbers = read(api)
-    assert numbers["assetflow_prefect_up", ""] == 0
-    assert ("assetflow_prefect_lag_updates", "") not in numbers
-    assert numbers["assetflow_events_recorded_total", ""] == 0
-
-
 @pytest.mark.parametrize("create", [create_app, create_site])
 def test_health_needs_no_key_and_the_rest_does(ledger: Ledger, create: Callable[..., FastAPI]) -> None:
     """With pages too: a machine is told 401, not sent to the login."""

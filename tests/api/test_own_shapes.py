@@ -31,21 +31,6 @@ VERBS = (
     "begin check count explain find get give hide list materialize observe pause record remove replay resume retry run "
     "show simulate stop unhide"
 )
-# A word that is not said in v1, with the one that is.
-NOT_SAID = {
-    "cursor": "page",
-    "decision": "decision_id",
-    "deployment_name": "deployment",
-    "flow_run": "flow_run_id",
-    "key": "partition_key or target_key",
-    "keys": "target_keys",
-    "made_by": "producer",
-    "maker": "producer",
-    "node": "focus",
-    "pending_keys": "pending_partitions",
-    "reason": "error or why",
-    "start": "focus",
-}
 
 
 @pytest.fixture
@@ -225,19 +210,6 @@ def test_no_field_of_an_answer_is_optional_and_operation_ids_are_verbs_with_noun
         for each in own
         if not re.fullmatch(r"[a-z]+(_[a-z]+)+", each) or each.partition("_")[0] not in VERBS.split()
     ] == []
-
-
-def test_one_word_for_one_thing(api: Api) -> None:
-    document = api.get("/api/openapi.json").json()
-    said: dict[str, str] = {}
-    for name, _, path, told in own_operations(document):
-        said |= dict.fromkeys(re.findall(r"{(\w+)}", path), name)
-        said |= {each["name"]: name for each in told.get("parameters", ())}
-    for name, model in answer_models(document).items():
-        said |= dict.fromkeys(model["properties"], name)
-    # An event's origin is a run, not the id of one.
-    assert (said.pop("flow_run"), said.pop("deployment_name")) == ("Origin", "SourceFlowRun")
-    assert {word: (said[word], instead) for word, instead in NOT_SAID.items() if word in said} == {}
 
 
 def test_every_list_takes_a_page_and_refuses_what_is_none(api: Api, busy: Ledger) -> None:

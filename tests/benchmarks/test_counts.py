@@ -90,18 +90,6 @@ def test_an_evaluator_that_begins_reads_as_seldom(tmp_path: Path) -> None:
         assert len(sent) <= AT_FIRST
 
 
-def test_statements_for_a_batch_do_not_grow_with_it(tmp_path: Path) -> None:
-    assets = ring.assets(200)
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
-        ring.deploy(ledger, assets)
-        made = ring.recordings(assets, 600)
-        ledger.writer.events.record(made[:200], NOW)
-        for first, last in ((200, 220), (220, 300), (300, 600)):
-            with statements(ledger) as sent:
-                ledger.writer.events.record(made[first:last], NOW)
-            assert len(sent) <= PER_BATCH
-
-
 def calls(writers: Sequence[Ledger], recordings: Sequence[Recording]) -> int:
     """Return how many functions are called to record these, each by the next writer in turn."""
     count = 0

@@ -67,7 +67,7 @@ def walked(scenario: Json, *, check_idle: bool = False) -> World:
     return world
 
 
-@pytest.mark.rule("3.5", "4.2", "5.5")
+@pytest.mark.rule("3.5", "4.2", "4.3", "5.3", "5.5")
 @MANY
 @given(scenarios())
 def test_fold_equals_the_naive_model(scenario: Json) -> None:

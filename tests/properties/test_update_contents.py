@@ -175,8 +175,3 @@ def test_what_is_refused_is_refused_by_every_way_in_with_the_same_words(key: str
 def test_what_comes_along_fits_afterwards(key: str, around: Any, poison: Any) -> None:
     fitted = fit_json({key: _with(poison, around)})
     assert check_json(fitted, "extra") == fitted
-
-
-@given(extras)
-def test_what_fits_stays_as_it_is(extra: dict[str, Any]) -> None:
-    assert repr(fit_json(extra)) == repr(extra)

@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Iterator
 
 import pytest
-from prefect import Flow
 
 from assetflow import Asset, flow, task, triggering_asset_events
-from assetflow.errors import PrefectUnreachable, TimedOut, UnknownConsumer
+from assetflow.errors import PrefectUnreachable, TimedOut
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.testing import Harness, harness
 from tests.environment.prefect_server import PrefectServer
@@ -47,11 +46,6 @@ def report() -> list[str]:
 
 @flow(schedule=REPORT)
 async def mail() -> None: ...
-
-
-@flow(schedule=ORDERS)
-def fails() -> None:
-    raise ValueError("on purpose")
 
 
 @flow(schedule=PING)
@@ -107,32 +101,6 @@ def test_an_update_without_a_producer(h: Harness) -> None:
     assert run.state == ""
 
 
-def test_a_consumer_that_fails_is_a_result(h: Harness) -> None:
-    h.deploy(fails)
-    h.emit(ORDERS)
-    (run,) = h.settle().runs(fails)
-    assert run.state == "Failed"
-
-
-def test_a_flow_that_was_made_again_is_the_same_by_its_name(h: Harness) -> None:
-    def make() -> Flow[[], None]:
-        return flow(name="made-again", schedule=ORDERS)(lambda: None)
-
-    first = make()
-    h.deploy(first)
-    assert h.runs(make()) == []
-    second = make()
-    h.deploy(second, name="other")
-    assert h.runs(first) == h.runs(second) == []
-    with pytest.raises(UnknownConsumer, match="made-again has several deployments"):
-        h.runs(make())
-
-
-def test_what_is_no_consumer(h: Harness) -> None:
-    with pytest.raises(UnknownConsumer, match="produce-orders is not a consumer"):
-        h.runs(produce_orders)
-
-
 def test_flows_that_start_each_other_are_named(h: Harness) -> None:
     h.deploy(ping)
     h.deploy(pong)
@@ -154,22 +122,6 @@ def test_a_run_that_does_not_end_is_stopped(h: Harness) -> None:
     assert run.state == "TimedOut"
 
 
-def test_an_answer_of_prefect_that_breaks_off_is_asked_for_again(h: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = [PrefectUnreachable("the connection broke"), PrefectUnreachable("again")]
-    sync = Registry.sync
-
-    async def breaks(registry: Registry) -> None:
-        if broken:
-            raise broken.pop()
-        await sync(registry)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Registry, "sync", breaks)
-        h.deploy(report)
-    assert broken == []
-    assert h.runs(report) == []
-
-
 def test_prefect_that_never_answers_is_the_error(h: Harness, monkeypatch: pytest.MonkeyPatch) -> None:
     async def away(registry: Registry) -> None:  # noqa: ARG001
         raise PrefectUnreachable("away")
@@ -179,9 +131,3 @@ def test_prefect_that_never_answers_is_the_error(h: Harness, monkeypatch: pytest
         patched.setattr(h._evaluator, "timeout", 2)
         with pytest.raises(TimedOut, match=r"for the deployment \S+ to be known; in trouble: .*away"):
             h.deploy(report)
-
-
-def test_a_machine_that_is_too_slow(h: Harness) -> None:
-    h.emit(ORDERS)
-    with pytest.raises(TimedOut, match=r"within 0\.001 s: waited for updates to be recorded and runs to be created"):
-        h.settle(timeout=0.001)

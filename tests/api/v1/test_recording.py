@@ -140,29 +140,6 @@ def test_beside_a_ledger_that_was_taken_over_airflows_path_records_nothing(make_
     assert ledger.reader.events.find() == []
 
 
-@pytest.mark.parametrize(
-    ("update", "field", "fix"),
-    [
-        ({"uri": "a\x00b"}, "uri", "Leave it out"),
-        ({"uri": "s3:///x"}, "uri", "Name the bucket, as in s3://bucket/key"),
-        ({"uri": "x", "occurred": "0001-01-01T00:00:00+14:00"}, "occurred", "Write a time in these years, in UTC"),
-        ({"uri": 5}, "uri", "Send a text in double quotes"),
-    ],
-)
-def test_a_refused_update_comes_with_what_to_do(api: Client, update: dict[str, object], field: str, fix: str) -> None:
-    (refused,) = post(api, update)[1]["items"]
-    assert (refused["where"], refused["fix"]) == (field, fix)
-    assert not refused["error"].startswith("Value error")
-
-
-@pytest.mark.parametrize("path", ["/api/v1/events?uri=a%00b", "/api/v1/events?limit=0"])
-def test_a_refused_request_comes_with_what_to_do(api: Client, path: str) -> None:
-    refused = api.get(path)
-    assert refused.status_code == 422
-    assert refused.json()["fix"]
-    assert "Value error" not in refused.text
-
-
 def test_rule_8_2_an_update_has_the_version_that_is_given(api: Client, ledger: Ledger) -> None:
     told = post(api, {"uri": ORDERS.uri, "data_version": "etag-1"}, {"uri": ORDERS.uri, "data_version": " "})[1]
     assert [each.data_version for each in ledger.reader.events.find()] == ["etag-1"]

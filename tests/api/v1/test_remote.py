@@ -96,17 +96,6 @@ def test_past_events_are_read_through_the_api(api: Api, ledger: Ledger, monkeypa
     assert remote.created() == ledger.reader.created
 
 
-def test_the_last_event_is_one_row(api: Api, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    for minute in range(3):
-        update(ledger, ORDERS, minute)
-    asked: list[object] = []
-    get = RemoteApi.get
-    monkeypatch.setattr(RemoteApi, "get", lambda self, path, params: asked.append(params) or get(self, path, params))
-    remote = RemoteLedger(lambda: RemoteApi(str(api.base_url)))
-    assert len(remote.events(of("uri", ORDERS.uri), 0, 1, newest_first=True)) == 1
-    assert asked == [{"uri": ORDERS.uri, "order": "desc", "offset": 0, "limit": 1}]
-
-
 def test_an_api_that_is_away_or_busy_for_too_long_is_said() -> None:
     with pytest.raises(ApiUnreachable):
         RemoteLedger(lambda: RemoteApi("http://127.0.0.1:9", patience=0.1)).created()

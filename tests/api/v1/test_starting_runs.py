@@ -52,12 +52,6 @@ def test_a_run_of_a_consumer_starts_with_its_parameters(api: Api, ledger: Ledger
     }
 
 
-def test_materialize_runs_the_flow_that_makes_the_asset(api: Api, ledger: Ledger, prefect: FakePrefect) -> None:
-    answer = api.post(MATERIALIZE, json={}).json()
-    assert prefect.asked[0][0] == f"/deployments/{deployment_of(ledger, 'report/nightly')}/create_flow_run"
-    assert (answer["uri"], answer["producer"], answer["flow_run_name"]) == (REPORT.uri, "report/nightly", "calm-fox")
-
-
 def test_of_several_flows_the_request_names_one(api: Api, ledger: Ledger, prefect: FakePrefect) -> None:
     deploy(ledger, "other/nightly", ORDERS, produces=(REPORT,))
     refused = api.post(MATERIALIZE, json={})

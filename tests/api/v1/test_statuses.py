@@ -7,12 +7,11 @@ from urllib.parse import quote
 import pytest
 
 import assetflow
-from assetflow import Asset, Eager, FreshnessPolicy
+from assetflow import Asset, Eager
 from assetflow.errors import InvalidCall, UnknownAsset
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
 from tests.ledger.making import NOW, A, B, deploy_maker, update
-from tests.ledger.write.test_kept import Place, kept, only
 
 FACT = f"/api/v1/assets/{quote(B.uri, safe='')}"
 
@@ -55,22 +54,6 @@ def test_8_12_the_explanation_of_an_asset_leads_to_the_source_of_its_data_time(l
     steps = [(each["uri"], each["source"], each["data_time"]) for each in found["data_path"]]
     assert steps == [(B.uri, False, changed), (A.uri, True, changed)]
     assert api.get("/api/v1/assets/nothing/explanation").status_code == 404
-
-
-def test_8_13_python_reads_freshness(ledger: Ledger, api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    policy = FreshnessPolicy(timedelta(hours=1))
-    source, fact = Asset(A.uri, freshness=policy), Asset(B.uri, freshness=policy)
-    place = Place(ledger)
-    place.deploy("make/x", kept([source], [fact]))
-    place.run("make/x", only(place.update(source)), fact)
-    ledger.writer.clock.run(place.now, place.now)
-    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "elsewhere"))
-    monkeypatch.setenv("ASSETFLOW_API_URL", str(api.base_url))
-    of_source, of_fact = assetflow.status(A), assetflow.status(B)
-    assert (of_source.freshness, of_source.data_time) == ("pass", NOW + timedelta(seconds=2))
-    assert of_source.lag is not None
-    assert (of_fact.freshness, of_fact.data_time, of_fact.lag) == ("pass", "current", timedelta())
-    assert of_fact.feasible is True
 
 
 @pytest.mark.usefixtures("made")

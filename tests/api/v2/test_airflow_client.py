@@ -10,8 +10,6 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.core.values.assets import AssetAlias
-from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
-from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, update
@@ -106,20 +104,6 @@ def test_assets_are_listed_and_filtered(shop: Ledger, assets: AssetApi) -> None:
     assert assets.get_asset(orders.id) == orders
 
 
-def test_declared_outlets_and_inlets_are_listed_before_their_first_update(ledger: Ledger, assets: AssetApi) -> None:
-    told = declaration_to_text(FlowDeclaration(produces=(ORDERS,), reads=(CUSTOMERS,)))
-    ledger.writer.lineage.declare(uuid4(), "ingest/hourly", told, NOON)
-    orders, customers = assets.get_assets(order_by=["-name"]).assets
-    assert (orders.name, orders.group, orders.last_asset_event) == ("orders", "shop", None)
-    assert [each.dag_id for each in orders.producing_tasks] == ["ingest.hourly"]
-    assert [each.dag_id for each in customers.consuming_tasks] == ["ingest.hourly"]
-    assert assets.get_assets(name_pattern="orders").total_entries == 1
-    update(ledger, ORDERS, 1)
-    updated = assets.get_asset(orders.id)
-    assert (updated.id, updated.name, updated.created_at) == (orders.id, "orders", orders.created_at)
-    assert updated.last_asset_event is not None
-
-
 def test_aliases(shop: Ledger, assets: AssetApi) -> None:
     deploy(shop, "z/z", AssetAlias("early"))
     found = assets.get_asset_aliases(order_by=["name"])
@@ -153,26 +137,6 @@ def test_events_are_created_and_listed(shop: Ledger, assets: AssetApi) -> None:
 def test_a_key_goes_to_partitioned_consumers_only(assets: AssetApi) -> None:
     made = assets.create_asset_event(body(asset_id=1, partition_key="2026-01-01"))
     assert (made.partition_key, made.created_dagruns) == ("2026-01-01", [])
-
-
-def test_events_are_found_by_where_they_came_from(shop: Ledger, assets: AssetApi) -> None:
-    run = SourceFlowRun(
-        uuid4(), "calm-fox", flow_name="ingest", deployment_name="hourly", parameters={"flow_name": "x"}
-    )
-    update(shop, ORDERS, 3, origin=Origin("task", SourceTaskRun(uuid4(), "load_orders-1a2"), run))
-
-    def ids(**given: Any) -> list[int]:
-        return [each.id for each in assets.get_asset_events(**given).asset_events]
-
-    assert (
-        ids(source_dag_id="ingest.hourly") == ids(source_task_id="load_orders") == ids(source_run_id=str(run.id)) == [3]
-    )
-    assert (
-        ids(source_dag_id="x") == ids(source_task_id="load") == ids(source_run_id="x") == ids(source_map_index=0) == []
-    )
-    assert ids(source_map_index=-1) == [1, 2, 3]
-    (event,) = assets.get_asset_events(source_dag_id="ingest.hourly").asset_events
-    assert (event.source_task_id, event.source_run_id, event.extra) == ("load_orders", str(run.id), {})
 
 
 def test_queued_events_are_read_and_deleted(shop: Ledger, assets: AssetApi) -> None:
