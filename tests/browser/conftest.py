@@ -3,14 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from assetflow.ledger import Ledger
-from assetflow.stack.environment import StackEnvironment
 from tests.browser.shown import Shown
 from tests.browser.site import running_site
 from tests.environment.needs import chromium
-from tests.environment.project_stack import running_stack
 
 QUIET = (
     "--no-sandbox",
@@ -27,25 +25,11 @@ expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StackEnvironment]:
-    with running_stack(tmp_path_factory.mktemp("browser") / "stack") as environment:
-        yield environment
-
-
-@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=QUIET)
         yield browser
         browser.close()
-
-
-@pytest.fixture
-def page(browser: Browser, stack: StackEnvironment) -> Iterator[Page]:
-    """An empty page; addresses without a host are Prefect's."""
-    page = browser.new_page(base_url=stack.ui_url, viewport={"width": 1280, "height": 900})
-    yield page
-    page.close()
 
 
 @pytest.fixture(scope="module")

@@ -56,21 +56,6 @@ def test_dialogs_that_open_on_a_page_are_accessible(shown: Shown, theme: Theme, 
     assert check(page, width) == []
 
 
-def test_a_dialog_stands_in_the_middle_of_the_screen_and_leaves_no_gap_above_the_page(shown: Shown) -> None:
-    box = shown.page("/consumers/report/nightly/run").locator("#run-now").bounding_box()
-    assert box is not None
-    assert abs(box["y"] - (860 - box["y"] - box["height"])) < 2
-    tops = [shown.page(path).locator("h1").bounding_box() for path in ("/consumers/report/nightly", "/assets")]
-    assert all(top is not None and top["y"] < 40 for top in tops)
-
-
-def test_what_stands_in_a_row_has_room_on_small_screens(shown: Shown) -> None:
-    page = shown.page("/consumers", width=1024)
-    assert page.locator(".card.flush").evaluate("card => card.scrollWidth <= card.clientWidth")
-    page = shown.page("/asset?asset=orders", width=390)
-    assert page.locator(".actions").evaluate("row => new Set([...row.children].map(each => each.offsetTop)).size") == 1
-
-
 @pytest.mark.parametrize(("theme", "width"), LOOKS)
 def test_the_login_is_accessible(browser: Browser, tmp_path: Path, theme: Theme, width: int) -> None:
     with running_site(tmp_path / "ledger.db", key="a-key") as (url, ledger):

@@ -8,8 +8,7 @@ from playwright.sync_api import expect
 from assetflow.core.partitions import StartOfDayMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
-from tests.browser.clicks import Clicks
-from tests.browser.shown import Shown, violations
+from tests.browser.shown import Clicks, Shown, violations
 from tests.browser.site import update
 from tests.cli.shop import ORDERS, deploy
 

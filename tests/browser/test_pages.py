@@ -5,16 +5,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Locator, expect
 
 from assetflow.core.values.assets import Asset
-from tests.browser.shown import Shown
+from tests.browser.shown import Shown, violations
 from tests.browser.site import EVIL, running_site, update
-from tests.cli.shop import CUSTOMERS, deploy
+from tests.cli.shop import CUSTOMERS, ORDERS, deploy
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
-
-ORDERS_PAGE = "/asset?asset=orders"
 
 
 def test_text_of_users_does_nothing(shown: Shown) -> None:
@@ -32,19 +30,6 @@ def test_text_of_users_does_nothing_in_the_data_of_the_graph(shown: Shown) -> No
     assert page.title().endswith("· Graph · assetflow")
     assert page.locator("main img, main script").count() == 1
     expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile("[1-9]"))
-
-
-def test_searching_as_one_types(shown: Shown) -> None:
-    page = shown.drawn("/assets")
-    page.get_by_role("searchbox", name="Search assets").press_sequentially("custom")
-    expect(page.locator("tbody tr")).to_have_count(1)
-    expect(page).to_have_url(re.compile("search=custom"))
-    page.get_by_role("searchbox", name="Search assets").fill("")
-    expect(page.locator("tbody tr")).to_have_count(50)
-    page.get_by_label("Group").select_option("shop")
-    expect(page.locator("tbody tr")).to_have_count(2)
-    page.go_back()
-    expect(page.locator("tbody tr")).to_have_count(50)
 
 
 @pytest.mark.walk
@@ -131,3 +116,39 @@ def test_the_pages_ask_for_the_key_once(browser: Browser, tmp_path: Path) -> Non
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_label("Key")).to_be_visible()
         page.context.close()
+
+
+def exact(time: Locator) -> str:
+    """Return what stands beside an age."""
+    return time.evaluate("time => getComputedStyle(time, '::after').content")
+
+
+def test_the_focus_on_a_row_shows_its_exact_time(shown: Shown) -> None:
+    update(shown.ledger, ORDERS, timedelta(minutes=5))
+    page = shown.drawn("/asset?asset=orders")
+    row = page.locator("#events tbody tr").first
+    time = row.locator("time").first
+    assert exact(time) == "none"
+    row.get_by_role("link").first.focus()
+    assert "UTC" in exact(time)
+    assert violations(page) == []
+
+
+def test_times_in_full_follow_the_switch_to_utc(shown: Shown) -> None:
+    event = update(shown.ledger, ORDERS, timedelta(minutes=5))
+    page = shown.drawn(f"/events/{event.id}", timezone_id="Asia/Tokyo")
+    occurred = page.locator("time[data-at]").filter(has_text=":").first
+    expect(occurred).not_to_contain_text("UTC")
+    page.get_by_role("button", name="Times:").click()
+    expect(occurred).to_contain_text("UTC")
+
+
+def test_the_condition_pops_up_and_goes_by_keyboard(shown: Shown) -> None:
+    page = shown.drawn("/consumers?search=report")
+    page.get_by_role("button", name="waiting for 2 assets").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("listitem")).to_have_count(3)
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("button", name="waiting for 2 assets")).to_be_focused()

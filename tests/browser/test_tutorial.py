@@ -114,17 +114,6 @@ def test_events_on_both_assets_start_the_consumer_and_its_run_says_why(page: Pag
     other.close()
 
 
-def test_what_happens_appears_by_itself(page: Page, here: ServedInstallation) -> None:
-    uri = here.uri("orders")
-    here.deploy("live", Asset(uri))
-    here.wait_for_consumers()
-    page.goto("/activity?show=all")
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
-    here.update(uri)
-    expect(page.get_by_role("listitem").filter(has_text=f"consumer-{here.mark}/live runs")).to_be_visible()
-    expect(page.get_by_role("listitem").filter(has_text="update").filter(has_text=uri)).to_be_visible()
-
-
 def test_pause_empty_the_queue_and_resume(page: Page, here: ServedInstallation) -> None:
     a, b = here.uri("a"), here.uri("b")
     deployment = here.deploy("paused", Asset(a) & Asset(b))

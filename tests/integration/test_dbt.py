@@ -11,8 +11,8 @@ import pytest
 
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.ledger.records import EventFilter
+from tests.environment.examples import ROOT
 from tests.environment.prefect_server import PrefectServer
-from tests.environment.project_stack import ROOT
 from tests.integration.installation import Installation
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.spark, pytest.mark.timeout(600)]

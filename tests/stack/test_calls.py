@@ -1,7 +1,6 @@
 """The stack's calls of Prefect: a busy server is asked again, and nothing is started twice."""
 
 import json
-from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import httpx
@@ -45,36 +44,9 @@ def test_what_is_refused_is_not_asked_again(respx_mock: respx.MockRouter) -> Non
 
 
 @respx.mock(base_url=API)
-def test_a_pool_that_is_not_there_is_created_with_a_limit(respx_mock: respx.MockRouter) -> None:
-    there = respx_mock.post("/work_pools/filter")
-    there.side_effect = [httpx.Response(200, json=found) for found in ([], [{"name": "mine"}])]
-    created = respx_mock.post("/work_pools/").respond(201, json={"name": "mine"})
-    with PrefectCalls(API) as calls:
-        calls.make_pool("mine")
-        calls.make_pool("mine")
-    (made,) = [json.loads(each.request.content) for each in created.calls]
-    assert made == {"name": "mine", "type": "assetflow", "concurrency_limit": 40}
-
-
-@respx.mock(base_url=API)
 def test_a_run_that_fails_is_not_waited_for_any_longer(respx_mock: respx.MockRouter) -> None:
     state = {"message": "Flow run encountered an exception: JavaNotFound: none"}
     answer = {"name": "calm-fox", "state_type": "FAILED", "state_name": "Failed", "state": state}
     respx_mock.get(path__startswith="/flow_runs/").respond(json=answer)
     with PrefectCalls(API) as calls, pytest.raises(StackFailed, match=r"calm-fox ended as Failed: .*JavaNotFound"):
         calls.wait_for_run(uuid4(), 60)
-
-
-@respx.mock(base_url=API)
-def test_runs_that_are_scheduled_for_later_are_left_out(respx_mock: respx.MockRouter) -> None:
-    now = datetime.now(UTC)
-
-    def row(state: str, due: timedelta) -> dict[str, object]:
-        times = {"created": now.isoformat(), "expected_start_time": (now + due).isoformat()}
-        return {"id": str(uuid4()), "name": f"{state} {due}", "state_type": state, "state_name": state, **times}
-
-    later, late = row("SCHEDULED", timedelta(hours=1)), row("SCHEDULED", -timedelta(seconds=1))
-    ended = row("COMPLETED", timedelta(hours=1))
-    respx_mock.post("/flow_runs/filter").respond(json=[later, late, ended])
-    with PrefectCalls(API) as calls:
-        assert {str(run.id) for run in calls.flow_runs()} == {late["id"], ended["id"]}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.environment.examples import ROOT
 from tests.environment.processes import left_running
-from tests.environment.project_stack import ROOT
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.spark, pytest.mark.timeout(900)]
 

@@ -12,12 +12,11 @@ from uuid import uuid4
 import pytest
 import yaml
 
-from assetflow.core.wire import declaration_from_text
 from assetflow.prefect_io.names import FRESHNESS_EVENTS
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.flow_files import DEFAULT_POOL
+from tests.environment.examples import ROOT
 from tests.environment.prefect_server import PrefectServer
-from tests.environment.project_stack import ROOT
 from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(300)]
@@ -84,18 +83,6 @@ def site(server: PrefectServer, tmp_path: Path) -> Iterator[Site]:
     made.http.close()
 
 
-def check_declarations(site: Site) -> None:
-    """What a flow runs on lies in the schema that Prefect stores; flows without a schedule declare none."""
-    schedules: dict[str, str] = {}
-    for deployment in site.deployments():
-        stored = deployment["parameter_openapi_schema"]["properties"].get("triggering_asset_events", {})
-        if text := stored.get("x-assetflow"):
-            declaration = declaration_from_text(text, where=deployment["name"])
-            if declaration.options.schedule.tokens:
-                schedules[deployment["id"]] = declaration.options.schedule.describe()
-    assert set(schedules.values()) >= set(CONSUMERS.values())
-
-
 def check_consumers(site: Site) -> None:
     site.evaluate()
     found = site.consumers()
@@ -109,7 +96,6 @@ def test_prefect_deploy_all(site: Site) -> None:
         calls.make_pool(DEFAULT_POOL)
     site.call("prefect", "--no-prompt", "deploy", "--all")
     assert site.names() == DEPLOYMENTS
-    check_declarations(site)
     check_consumers(site)
     orders = (Path(site.env["ASSETFLOW_HOME"]) / "lake" / "orders").as_uri()
     site.call("assetflow", "emit", orders)
@@ -153,7 +139,6 @@ def test_serve(site: Site, tmp_path: Path) -> None:
         until(lambda: len(site.names()) >= len(DEPLOYMENTS) or serving.poll() is not None)
         assert serving.poll() is None, log.read_text()
         assert site.names() == DEPLOYMENTS
-        check_declarations(site)
         check_consumers(site)
     finally:
         serving.terminate()

@@ -16,8 +16,6 @@ from tests.cli.conftest import ledger as ledger
 from tests.cli.conftest import new_ledger as new_ledger
 from tests.cli.shop import CUSTOMERS, ORDERS, deploy, update
 from tests.golden import agrees
-from tests.stack.broken_project import write_broken_project
-from tests.stack.other_version import read_version, write_version
 
 FLOWS = """\
 from assetflow import Asset, flow
@@ -98,11 +96,6 @@ def test_a_deployment_with_another_name_is_renamed_by_the_check_of_the_deploy(pr
     assert "> renamed/shop (was gone/shop) renamed\n" in call("diff").out
 
 
-def test_files_that_are_named_say_nothing_about_other_deployments(project: Path, call: Call) -> None:
-    found = call("diff", str(project / "flows.py"), "--json").json
-    assert [(each["kind"], each["consumer"]) for each in found["consumers"]] == [("changed", "report/shop")]
-
-
 @pytest.mark.rule("11.5")
 def test_a_file_that_cannot_be_imported_is_named_and_the_rest_is_compared(project: Path, call: Call) -> None:
     (project / "broken.py").write_text("import nowhere_to_be_found\n", encoding="utf-8")
@@ -147,13 +140,6 @@ def test_a_replay_of_more_than_was_kept_says_from_when_it_is(call: Call) -> None
     assert "'all' is not a reason" in call("diff", "--fail-on", "all").err
 
 
-def test_a_folder_without_a_project_is_refused(project: Path, call: Call) -> None:
-    (project / "prefect.yaml").unlink()
-    answer = call("diff")
-    assert (answer.code, answer.out) == (2, "")
-    assert "prefect.yaml" in answer.err
-
-
 def test_a_ledger_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
     monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "none"))
     answer = call("diff")
@@ -171,16 +157,6 @@ def test_what_prefect_yaml_no_longer_deploys_is_shown(call: Call) -> None:
     assert "prefect.yaml still deploys same/shop" in refused.err
 
 
-def test_a_ledger_of_another_version_is_refused_and_stays_as_it_is(project: Path, ledger: Ledger, call: Call) -> None:
-    ledger.close()
-    write_version(project / "ledger.db", "9999")
-    for options in ([], ["--page"], ["--replay", "1h"]):
-        answer = call("diff", *options)
-        assert (answer.code, answer.out) == (2, "")
-        assert "the ledger has version 9999, this assetflow knows versions up to" in answer.err
-    assert read_version(project / "ledger.db") == "9999"
-
-
 @pytest.mark.rule("11.5")
 @pytest.mark.usefixtures("project")
 def test_only_page_writes_and_it_writes_what_the_terminal_shows(ledger: Ledger, call: Call) -> None:
@@ -192,22 +168,6 @@ def test_only_page_writes_and_it_writes_what_the_terminal_shows(ledger: Ledger, 
     kept = from_json(ShownDiff, ledger.reader.cursor(CURSOR))
     assert [line.name for line in kept.stages[0].lines] == ["report/shop", "gone/shop"]
     assert kept.stages[-1].note == "1 consumer would not change."
-
-
-def test_a_project_with_one_of_each_fault_is_compared_as_far_as_it_can_be_read(
-    home: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
-    write_broken_project(home)
-    monkeypatch.chdir(home)
-    deploy(ledger, "cancelling/shop", ORDERS)
-    found = call("diff", "--json").json
-    assert list(found["problems"]) == ["flows/af001.py:missing"]
-    refused = {each["consumer"]: each["refused"] for each in found["consumers"] if each["kind"] == "refused"}
-    assert list(refused) == ["cancelling/shop", "refused/shop"]
-    assert "Prefect would cancel runs whose updates are consumed" in refused["cancelling/shop"]
-    assert "belongs to" in refused["refused/shop"]
-    assert len([each for each in found["consumers"] if each["kind"] == "added"]) == 11
-    assert call("diff", "--exit-code").code == 1
 
 
 @respx.mock

@@ -35,13 +35,6 @@ def test_a_unit_starts_what_the_page_starts_and_is_enabled(unit: Path) -> None:
     assert unit.stem in enabled.split()
 
 
-def test_every_example_watches() -> None:
-    watching = "assetflow watcher start"
-    assert all(watching in commands(example) for example in ("one-machine", "replicas"))
-    assert "assetflow-watcher" in [unit.stem for unit in UNITS]
-    assert watching in [" ".join(service.get("command", [])) for service in CONTAINERS.values()]
-
-
 @pytest.mark.parametrize("place", ENV_FILES)
 def test_every_setting_is_one(place: str) -> None:
     ours = {f"ASSETFLOW_{name.upper()}" for name in Settings.model_fields}

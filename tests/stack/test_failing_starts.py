@@ -2,7 +2,6 @@
 
 import os
 import re
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -11,14 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.cli.failures import refused
-from assetflow.errors import PortInUse, PrefectRefused, PrefectUnauthorized
-from assetflow.stack.calls import PrefectCalls
-from assetflow.stack.environment import StackEnvironment
-from assetflow.stack.stack import Stack
 from tests.environment.prefect_database import spare_first_start
-from tests.environment.prefect_server import PrefectServer
-from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(300)]
 
@@ -83,18 +75,6 @@ def without_java(folder: Path) -> str:
     return str(folder)
 
 
-def test_a_machine_without_java(project: Path) -> None:
-    env = {"PATH": without_java(project / "bin"), "JAVA_HOME": ""}
-    with dev(project, argv=("-c", WITHOUT_JAVA), **env) as process:
-        log = project / "dev.log"
-        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None)
-        assert process.poll() is None, log.read_text()
-    assert process.returncode == 0
-    (line,) = [line for line in told(project).splitlines() if "Java" in line]
-    assert line.startswith("Tasks on Spark will fail: Spark needs Java 17 or newer, and none was found. Install a JDK")
-    assert "pip install 'assetflow[java]'" in line
-
-
 def test_the_demo_needs_java(project: Path) -> None:
     (project / "flows").mkdir()
     (project / "flows" / "check.py").touch()
@@ -120,18 +100,6 @@ def test_a_server_that_dies(project: Path) -> None:
     )
 
 
-def test_a_port_that_was_taken_meanwhile(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        stack = Stack(StackEnvironment(project, project / ".assetflow" / "dev", port), lambda _: None)
-        with pytest.raises(PortInUse) as found, stack:
-            pass
-    assert refused(found.value) == 2
-    (project / "dev.log").write_text(capsys.readouterr().err)
-    assert f"port {port} is in use" in told(project)
-    assert remedy(project) == "Stop the process that listens there, or choose another port with --port"
-
-
 def test_a_work_pool_that_prefect_refuses(project: Path) -> None:
     (project / "prefect.yaml").write_text(
         "deployments: [{name: shop, entrypoint: 'flows.py:report', work_pool: {name: 'a/b'}}]\n"
@@ -141,9 +109,3 @@ def test_a_work_pool_that_prefect_refuses(project: Path) -> None:
     assert "Prefect does not accept a work pool with this name: 'a/b'" in told(project)
     assert "where: prefect.yaml" in told(project)
     assert remedy(project) == ("Choose another name, of letters, digits and dashes, that does not begin with `prefect`")
-
-
-@pytest.mark.parametrize("pool", ["a/b", "a%b", "prefect-of-mine", "😀/"])
-def test_names_of_work_pools_that_prefect_refuses(prefect_server: PrefectServer, pool: str) -> None:
-    with PrefectCalls(prefect_server.api_url) as calls, pytest.raises((PrefectRefused, PrefectUnauthorized)):
-        calls.make_pool(pool)

@@ -6,14 +6,12 @@ from pathlib import Path
 import pytest
 
 from assetflow.core.lint import CHECKS
-from assetflow.ledger import Ledger
 from assetflow.stack.linting import LintConfig, lint_files
 from tests.cli.conftest import Call
 from tests.cli.conftest import call as call
 from tests.cli.conftest import home as home
 from tests.golden import agrees
 from tests.stack.broken_project import FAULTS, write_broken_project
-from tests.stack.other_version import read_version, write_version
 
 ROOT = Path(__file__).parents[2]
 MAKER = """\
@@ -150,30 +148,6 @@ def test_a_deployment_that_the_evaluator_would_refuse_is_found(one_flow: Path, g
     one_flow.with_name("prefect.yaml").write_text(text, encoding="utf-8")
     found = [each for each in lint_files([one_flow], LintConfig(external=["*"])) if each.code == "AF002"]
     assert [(each.line, said in each.message) for each in found] == ([(3, True)] if said else [])
-
-
-@pytest.mark.usefixtures("one_flow")
-def test_a_ledger_of_another_version_is_named_and_the_lint_goes_on(home: Path, call: Call) -> None:
-    with Ledger.open(home / "ledger.db"):
-        pass
-    write_version(home / "ledger.db", "9999")
-    answer = call("lint", "one.py")
-    assert (answer.code, answer.out.count("AF004")) == (1, 1)
-    assert "the ledger has version 9999, this assetflow knows versions up to" in answer.err
-    assert read_version(home / "ledger.db") == "9999"
-
-
-def test_what_a_module_prints_does_not_get_into_the_json(one_flow: Path, call: Call) -> None:
-    one_flow.write_text(f"print('hello')\n{MAKER}", encoding="utf-8")
-    assert len(json.loads(call("lint", "one.py", "--format", "json").out)) == 1
-
-
-def test_a_file_of_another_project_with_a_known_name_is_looked_at(one_flow: Path) -> None:
-    # This repository has a package `flows`, too, which is found by that name.
-    place = one_flow.parent / "flows" / "orders.py"
-    place.parent.mkdir()
-    place.write_text(MAKER, encoding="utf-8")
-    assert [each.file for each in lint_files([place], LintConfig())] == ["flows/orders.py"]
 
 
 @pytest.mark.rule("11.1")

@@ -9,7 +9,6 @@ import yaml
 from assetflow.errors import InvalidProject
 from assetflow.stack.flow_files import read_project
 from assetflow.stack.new_project import Target, begin_project, with_deployments, write_deployment
-from tests.cli.conftest import Call
 from tests.cli.conftest import call as call
 from tests.cli.conftest import home as home
 
@@ -89,11 +88,3 @@ def test_the_files_for_other_machines_are_those_of_this_repository(tmp_path: Pat
         assert written == place.read_text() or place.suffix == ".md"
         assert "](../" not in written
     assert all(line.startswith("kept ") for line in write_deployment(tmp_path, target))
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".gitignore").mkdir()
-    refused = call("init")
-    assert (refused.code, "Traceback" in refused.err) == (2, False)
-    assert "cannot be read or written" in refused.err

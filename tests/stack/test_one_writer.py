@@ -121,21 +121,3 @@ async def test_answers_in_parts_are_passed_on_and_nested_requests_end() -> None:
     assert (await Prefect().client.post("/api/streamed")).text == "ab"
     with pytest.raises(ValueError, match="broken"):
         await Prefect().client.post("/api/broken")
-
-
-async def test_a_sender_who_has_gone_is_not_answered() -> None:
-    prefect, answers = Prefect(), list[object]()
-    messages: list[dict[str, object]] = [
-        {"type": "http.disconnect"},
-        {"type": "http.request", "body": b"a", "more_body": True},
-    ]
-
-    async def receive() -> dict[str, object]:
-        return messages.pop()
-
-    async def send(message: object) -> None:
-        answers.append(message)
-
-    scope = {"type": "http", "method": "POST", "path": "/api/flow_runs/", "headers": []}
-    await OneWriter(prefect.app)(scope, receive, send)  # pyright: ignore[reportArgumentType]
-    assert (answers, prefect.bodies) == ([], [])

@@ -1,6 +1,5 @@
 """A project's files, and what is wrong with them, said before anything is started: where, and what to do."""
 
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,11 +8,10 @@ from unittest.mock import patch
 import pytest
 import yaml
 
-from assetflow.cli.stacks import _instructions
 from assetflow.errors import InvalidProject
 from assetflow.stack.deploying import load, main
-from assetflow.stack.environment import StackEnvironment, choose_port, last_words
-from assetflow.stack.flow_files import DEFAULT_POOL, read_project, source_files
+from assetflow.stack.environment import StackEnvironment, choose_port
+from assetflow.stack.flow_files import DEFAULT_POOL, read_project
 from assetflow.stack.stack import Stack
 
 FLOW = "from assetflow import flow\n\n@flow\ndef report(): ...\n\ndef plain(): ...\n"
@@ -120,11 +118,6 @@ def test_a_flow_that_cannot_be_loaded(folder: Path, text: str, entrypoint: str, 
     assert "\n" not in str(refused.value)
 
 
-def test_a_flow_is_loaded(folder: Path) -> None:
-    assert (folder / "flows.py").exists()
-    load("flows.py:report")
-
-
 ASKS = "import httpx\nhttpx.get('http://127.0.0.1:1')\n"
 
 
@@ -145,54 +138,3 @@ def test_a_project_that_cannot_be_imported_starts_nothing(folder: Path) -> None:
     with pytest.raises(InvalidProject, match="there is no module gone_and_lost"), Stack(environment, told.append):
         pass
     assert told == ["Stopping the stack"]
-
-
-def test_python_and_the_list_of_deployments_but_no_environment_and_no_data(tmp_path: Path) -> None:
-    for name in ("prefect.yaml", "a.py", "lib/b.py", "lake/x.csv", ".venv/c.py", "env/pyvenv.cfg", "env/d.py"):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).touch()
-    found = source_files(tmp_path)
-    assert sorted(os.path.relpath(each, tmp_path) for each in found) == ["a.py", "lib/b.py", "prefect.yaml"]
-    os.utime(tmp_path / "lib" / "b.py", ns=(1, 1))
-    assert source_files(tmp_path) != found
-
-
-RICH = """\x1b[34m╭────────────────╮\x1b[0m
-│ Deploying shop │
-╰────────────────╯
-A work pool is required.
-"""
-
-TRACEBACKS = """Starting
-Traceback (most recent call last):
-  File "a.py", line 1, in <module>
-    1 / 0
-ZeroDivisionError: division by zero
-
-The above exception was the direct cause of the following exception:
-
-Traceback (most recent call last):
-  File "b.py", line 1, in <module>
-prefect.exceptions.ScriptError: Script at 'b.py' encountered an exception
-An exception occurred.
-"""
-
-
-def test_of_a_log_the_last_words_are_told() -> None:
-    assert [line.strip() for line in last_words(RICH)] == ["Deploying shop", "A work pool is required."]
-    assert last_words(TRACEBACKS) == [
-        "Starting",
-        "ZeroDivisionError: division by zero",
-        "prefect.exceptions.ScriptError: Script at 'b.py' encountered an exception",
-    ]
-    assert last_words("\n".join(map(str, range(100))), most=3) == ["97", "98", "99"]
-    assert last_words("") == []
-
-
-def test_dev_names_what_the_project_no_longer_deploys(tmp_path: Path) -> None:
-    environment = StackEnvironment(tmp_path, tmp_path / "home", 4200, 4300)
-    deployed, consumers = ["report/shop", "land/shop"], {"report/shop", "old/shop"}
-    said = _instructions(environment, deployed, consumers).plain
-    assert "prefect deployment run land/shop" in said
-    assert "The project no longer deploys old/shop: assetflow consumers prune" in said
-    assert "no longer" not in _instructions(environment, deployed, {"report/shop"}).plain

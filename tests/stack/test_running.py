@@ -14,7 +14,6 @@ import pytest
 
 from assetflow.errors import LedgerError
 from assetflow.ledger import Reader
-from assetflow.ledger.records import EventFilter
 from assetflow.stack.calls import PrefectCalls, runs_of
 from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.summary import Story, deployed_now
@@ -24,14 +23,8 @@ from tests.environment.waiting import SECONDS, until
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(600)]
 
 SHOP = """
-from datetime import timedelta
-from pathlib import Path
+from assetflow import Asset, flow, task
 
-from assetflow import Asset, AssetWatcher, flow, task
-from assetflow.watchers import FileTrigger
-
-landing = FileTrigger(f"{Path(__file__).parent}/landing/*.json", every=timedelta(seconds=1))
-landed = Asset("s3://shop/landed", watchers=[AssetWatcher("landing", landing)])
 orders, customers = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers", name="customers")
 
 @task(outlets=[orders])
@@ -50,9 +43,6 @@ def single(): ...
 
 @flow(schedule=orders & customers)
 def both(): ...
-
-@flow(schedule=landed)
-def loader(): ...
 """
 
 PREFECT = """
@@ -65,10 +55,9 @@ deployments:
   - {name: shop, entrypoint: "shop.py:producer", work_pool: *pool}
   - {name: shop, entrypoint: "shop.py:single", work_pool: *pool}
   - {name: shop, entrypoint: "shop.py:both", work_pool: *pool}
-  - {name: shop, entrypoint: "shop.py:loader", work_pool: *pool}
 """
 
-SERVER, EVALUATOR, WATCHERS = 0, 1, 3
+SERVER, EVALUATOR = 0, 1
 
 
 @pytest.fixture
@@ -118,7 +107,13 @@ def decisions(dev: StackEnvironment) -> int:
         return 0
 
 
-def test_evaluator_and_server_are_killed_in_the_middle_of_runs(dev: StackEnvironment) -> None:
+def declared(dev: StackEnvironment) -> str:
+    with Reader.open(dev.home / "ledger.db") as reader:
+        return next(each.declaration for each in reader.consumers.all() if each.consumer.name == "single/shop")
+
+
+def test_evaluator_and_server_are_killed_and_a_file_changes_in_the_middle_of_runs(dev: StackEnvironment) -> None:
+    shop, before = dev.project / "shop.py", declared(dev)
     with PrefectCalls(dev.api_url, patience=SECONDS) as calls:
         for _ in range(3):
             calls.start("producer/shop")
@@ -127,50 +122,18 @@ def test_evaluator_and_server_are_killed_in_the_middle_of_runs(dev: StackEnviron
         kill(dev, SERVER)
         calls.wait_for_run(calls.start("producer/shop"), SECONDS)
         story = until(lambda: settled(dev, calls))
-    assert {decision.id for decision, _ in story.decisions} == {decision.id for decision in story.expected}
-    assert {decision.id: len(runs_of(story.runs, decision.id)) for decision in story.expected} == {
-        decision.id: 1 for decision in story.expected
-    }
-    assert len(story.expected) >= 2
-    assert until(lambda: httpx.get(f"{dev.pages_url}/api/v1/ready").status_code == 200)
+        assert {decision.id for decision, _ in story.decisions} == {decision.id for decision in story.expected}
+        assert len(story.expected) >= 2
 
-
-def test_the_watchers_are_killed_between_two_files(dev: StackEnvironment) -> None:
-    def landed() -> list[str]:
-        with Reader.open(dev.home / "ledger.db") as reader:
-            return [Path(str(each.extra["path"])).name for each in reader.events.find(EventFilter(), limit=10)]
-
-    def begun() -> bool:
-        with Reader.open(dev.home / "ledger.db") as reader:
-            return all(each.begun for each in reader.watchers.all())
-
-    until(begun)
-    (dev.project / "landing").mkdir()
-    (dev.project / "landing" / "a.json").write_text("{}")
-    until(lambda: landed() == ["a.json"])
-    kill(dev, WATCHERS)
-    (dev.project / "landing" / "b.json").write_text("{}")
-    until(lambda: sorted(landed()) == ["a.json", "b.json"])
-    with PrefectCalls(dev.api_url, patience=SECONDS) as calls:
-        story = until(lambda: settled(dev, calls))
-    assert [len(runs_of(story.runs, decision.id)) for decision in story.expected] == [1, 1]
-
-
-def test_a_file_that_changes_is_deployed_again_while_its_flows_run(dev: StackEnvironment) -> None:
-    def declared() -> str:
-        with Reader.open(dev.home / "ledger.db") as reader:
-            return next(each.declaration for each in reader.consumers.all() if each.consumer.name == "single/shop")
-
-    before, shop = declared(), dev.project / "shop.py"
-    with PrefectCalls(dev.api_url, patience=SECONDS) as calls:
         running = calls.start("producer/shop")
         shop.write_text(SHOP + "\nthis is not Python\n")
         until(lambda: "Nothing was deployed" in (dev.project / "dev.log").read_text())
         shop.write_text(SHOP.replace("schedule=orders)", "schedule=orders | customers)"))
-        until(lambda: declared() != before)
+        until(lambda: declared(dev) != before)
         calls.wait_for_run(running, SECONDS)
         story = until(lambda: settled(dev, calls))
-    assert all(len(runs_of(story.runs, decision.id)) == 1 for decision in story.expected)
+    assert all(len(runs_of(story.runs, decision.id)) == 1 for decision, _ in story.decisions)
+    assert until(lambda: httpx.get(f"{dev.pages_url}/api/v1/ready").status_code == 200)
 
 
 def settled(dev: StackEnvironment, calls: PrefectCalls) -> Story | None:

@@ -12,10 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.errors import PortInUse, PrefectUnreachable, StackFailed
-from assetflow.stack.environment import StackEnvironment, choose_port, find_project, last_ports
-from assetflow.stack.stack import Stack, empty
-from tests.environment.waiting import until
+from assetflow.errors import PortInUse, StackFailed
+from assetflow.stack.environment import StackEnvironment, choose_port
+from assetflow.stack.stack import Stack
 
 pytestmark = pytest.mark.long
 
@@ -49,27 +48,6 @@ def test_a_port_in_use(project: Path) -> None:
     assert not (project / ".assetflow").exists()
 
 
-def test_no_project(tmp_path: Path) -> None:
-    done = assetflow(tmp_path, "dev")
-    assert done.returncode == 2
-    assert f"there is no prefect.yaml in {tmp_path}" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_the_caller_chooses_the_spark_and_nothing_else(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def spark() -> dict[str, str]:
-        found = StackEnvironment(project, project / "home", 1).processes_env
-        assert found["ASSETFLOW_HOME"] == str(project / "home")
-        return {name: value for name, value in found.items() if name.startswith("ASSETFLOW_SPARK_")}
-
-    monkeypatch.setenv("ASSETFLOW_HOME", "/elsewhere")
-    assert spark() == {"ASSETFLOW_SPARK_REMOTE": "local"}
-    monkeypatch.setenv("ASSETFLOW_SPARK_MASTER", "spark://host:7077")
-    assert spark() == {"ASSETFLOW_SPARK_REMOTE": "local", "ASSETFLOW_SPARK_MASTER": "spark://host:7077"}
-    monkeypatch.setenv("ASSETFLOW_SPARK_REMOTE", "")
-    assert spark() == {"ASSETFLOW_SPARK_REMOTE": "", "ASSETFLOW_SPARK_MASTER": "spark://host:7077"}
-
-
 def test_a_shell_with_the_settings_of_another_installation_uses_the_stack_alone(project: Path) -> None:
     here = environment(project)
     here.home.mkdir(parents=True)
@@ -89,38 +67,6 @@ def test_a_shell_with_the_settings_of_another_installation_uses_the_stack_alone(
     assert not [name for name in here.variables if name.startswith("FLOWS_")], "it is of the flows of this repository"
 
 
-def test_a_project_is_found_from_a_folder_in_it(project: Path) -> None:
-    (project / "flows" / "deep").mkdir(parents=True)
-    assert find_project(project / "flows" / "deep") == project
-
-
-def test_a_port_that_is_free_or_was_the_last_one_is_chosen(tmp_path: Path) -> None:
-    assert last_ports(tmp_path) == (None, None)
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        taken, free = other.getsockname()[1], choose_port(None)
-        (tmp_path / "stack.json").write_text(json.dumps({"pids": [], "port": taken, "pages_port": free}))
-        assert last_ports(tmp_path) == (taken, free)
-        assert choose_port(None, last=taken) != taken
-        assert choose_port(None, last=free) == free
-    (tmp_path / "stack.json").write_text(json.dumps({"port": "x", "pages_port": 1}))
-    assert last_ports(tmp_path) == (None, None)
-    assert 0 < choose_port(None, last=99_999) < 65_536
-    with socket.create_server(("127.0.0.1", choose_port(None))):
-        pass
-
-
-def test_prefect_that_does_not_answer_a_redeploy_ends_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    stack = Stack(environment(project), told.append)
-
-    def unreachable() -> None:
-        raise PrefectUnreachable("Prefect does not answer")
-
-    monkeypatch.setattr(stack, "deploy", unreachable)
-    stack._reload()
-    assert "Nothing was deployed" in told[-1]
-
-
 def environment(project: Path) -> StackEnvironment:
     return StackEnvironment(project, project / ".assetflow" / "dev", choose_port(None))
 
@@ -135,15 +81,6 @@ def test_two_stacks_in_one_folder(project: Path) -> None:
     finally:
         first.stop()
     assert told == []
-
-
-def test_a_new_start_keeps_the_file_that_is_locked(tmp_path: Path) -> None:
-    (tmp_path / "stack.json").touch()
-    (tmp_path / "ledger.db").touch()
-    (tmp_path / "lake").mkdir()
-    (tmp_path / "elsewhere").symlink_to(tmp_path / "lake")
-    empty(tmp_path)
-    assert [entry.name for entry in tmp_path.iterdir()] == ["stack.json"]
 
 
 def test_leftovers_of_a_killed_stack_are_stopped_and_nobody_else(project: Path) -> None:
@@ -190,26 +127,6 @@ finally:
 """
 
 
-def test_kill_9_of_the_parent(project: Path) -> None:
-    parent = subprocess.Popen(
-        [sys.executable, "-c", FAKE_STACK, str(project)], stdout=subprocess.PIPE, text=True, start_new_session=True
-    )
-    assert parent.stdout is not None
-    child = int(parent.stdout.readline())
-    parent.kill()
-    parent.wait()
-    parent.stdout.close()
-    assert is_alive(child)
-
-    told: list[str] = []
-    stack = Stack(environment(project), told.append)
-    stack._take_lock()
-    stack.stop()
-
-    until(lambda: not is_alive(child))
-    assert told[0] == f"Stopping process {child}, left behind by a stack that was killed"
-
-
 @pytest.mark.parametrize("stopping", [signal.SIGHUP, signal.SIGTERM])
 def test_a_closed_terminal_leaves_nothing_behind(project: Path, stopping: signal.Signals) -> None:
     terminal, its = os.openpty()
@@ -224,21 +141,6 @@ def test_a_closed_terminal_leaves_nothing_behind(project: Path, stopping: signal
     assert not is_alive(child)
 
 
-def test_signals_do_not_interrupt_the_stop(project: Path) -> None:
-    stack = Stack(environment(project), lambda _: os.kill(os.getpid(), signal.SIGINT))
-    stack.environment.home.mkdir(parents=True)
-    stack._take_lock()
-    stack.evaluator._argv = [sys.executable, "-c", SLEEPS]
-    stack._start_process(stack.evaluator)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        stack.stop()
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
-    assert stack.evaluator.exit_code == -15
-
-
 def test_the_stacks_spark_server_is_stopped_without_another_process(project: Path) -> None:
     stack = Stack(environment(project), lambda _: None)
     file = stack.environment.spark_server_file
@@ -250,21 +152,6 @@ def test_the_stacks_spark_server_is_stopped_without_another_process(project: Pat
         assert server.wait(10) == -signal.SIGTERM
     assert not file.exists()
     assert not stack.environment.logs.exists()
-
-
-SLOW = "import sys, time; [print(number, flush=True) or time.sleep(0.4) for number in range(5)]; sys.exit(3)"
-
-
-def test_a_command_may_take_as_long_as_it_goes_on_writing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stack = Stack(environment(project), lambda _: None)
-    monkeypatch.setattr("assetflow.stack.stack.SILENT_SECONDS", 10.0)
-    with pytest.raises(StackFailed, match="deploying failed with exit code 3") as failed:
-        stack._run([sys.executable, "-c", SLOW], "deploy", "deploying")
-    assert failed.value.output == ("0", "1", "2", "3", "4")
-    with pytest.raises(StackFailed, match="deploying has written nothing for 10 s") as failed:
-        stack._run([sys.executable, "-c", f"print('begun', flush=True); {SLEEPS}"], "deploy", "deploying")
-    assert failed.value.output == ("begun",)
-    assert failed.value.fix == f"Read {stack.environment.logs}/deploy.log"
 
 
 def test_a_stranger_on_the_port_is_not_taken_for_the_server(project: Path) -> None:
@@ -288,25 +175,6 @@ def test_a_stranger_on_the_port_is_not_taken_for_the_server(project: Path) -> No
                 assert stack._server_answers() == (answer == ours)
         finally:
             stranger.shutdown()
-
-
-def test_what_ends_while_it_is_watched_is_started_again(project: Path) -> None:
-    told: list[str] = []
-    stack = Stack(environment(project), told.append)
-    stack.environment.home.mkdir(parents=True)
-    stack._take_lock()
-    stack.evaluator._argv = [sys.executable, "-c", SLEEPS]
-    stack._start_process(stack.evaluator)
-    first = stack.evaluator.pid
-    assert first is not None
-    try:
-        with stack.watched():
-            os.kill(first, signal.SIGKILL)
-            until(lambda: stack.evaluator.pid != first)
-    finally:
-        stack.stop()
-    assert told[0] == "The evaluator ended with exit code -9; starting it again"
-    assert not is_alive(first)
 
 
 def is_alive(pid: int) -> bool:

@@ -1,6 +1,6 @@
 """The demo's check and tables: decisions are those of its recordings folded once more, each with one run."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
@@ -12,18 +12,15 @@ import pytest
 import respx
 from rich.console import Console
 
-from assetflow.core.freshness.records import RunState
 from assetflow.core.partitions import FixedKeyMapper, RollupMapper, SegmentWindow
-from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import Origin, SourceFlowRun
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.wire import recording_to_json
 from assetflow.ledger import Ledger, Reader
 from assetflow.stack.calls import FlowRun, PrefectCalls
 from assetflow.stack.demo import left_to_do
-from assetflow.stack.summary import DeployedConsumer, Story, deployed_now, fold_again, show
+from assetflow.stack.summary import Story, deployed_now, show
 from tests.ledger.making import NOW, A, B, deploy, event, recording, update
-from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, RIGHT, Place, kept, only
 
 
 @pytest.fixture
@@ -109,97 +106,6 @@ def test_a_damaged_artifact_is_waited_for_until_it_is_refused(tmp_path: Path, re
         ledger.writer.events.record([good], NOW)
         ledger.writer.events.refuse({}, "not JSON", "2.2", "prefect", damaged, NOW)
         assert left_to_do([], calls, ledger.reader) == ""
-
-
-class Walk(Place):
-    """A ledger whose runs Prefect knows."""
-
-    runs: list[FlowRun]
-
-    def ends(self, decision: Decision, outcome: RunState = "completed") -> Sequence[Decision]:
-        at = self.later()
-        ended = FlowRun(uuid4(), "run", None, outcome.capitalize(), outcome.upper(), decision.id, at, None, at)
-        self.runs.append(ended)
-        return self.end(decision, outcome)
-
-    def folded(self, deployed: Sequence[DeployedConsumer]) -> list[Decision]:
-        return fold_again(self.ledger.reader, deployed, self.runs)
-
-    def decided(self) -> list[object]:
-        return [each.id for each in reversed(self.ledger.reader.decisions.find(limit=100))]
-
-
-@pytest.fixture
-def walk(ledger: Ledger) -> Walk:
-    found = Walk(ledger)
-    found.runs = []
-    return found
-
-
-MAKES = {"left": LEFT, "right": RIGHT, "board": BOARD, "core": CORE}
-
-
-def drive(walk: Walk, decisions: Sequence[Decision], *, fails: str = "", code: str = "1") -> None:
-    """Let runs end, and those that follow from them; each has read what was there when it began."""
-    todo = list(decisions)
-    while todo:
-        decision = todo.pop(0)
-        (name,) = walk.names([decision])
-        place = walk.ledger.reader.events.last_sequence()
-        if name == fails:
-            todo += walk.ends(decision, "failed")
-            continue
-        pins = dict.fromkeys((LEFT.uri, RIGHT.uri) if name == "board" else (RAW.uri,), place)
-        todo += walk.make(name, decision, MAKES[name], pins=pins, code="" if name == "board" else code)
-        todo += walk.ends(decision)
-
-
-def test_a_diamond_with_a_failure_and_a_bugfix(walk: Walk) -> None:
-    for name, makes in (("left", LEFT), ("right", RIGHT)):
-        walk.deploy(name, kept([RAW], [makes], code="1"))
-    walk.deploy("board", kept([LEFT, RIGHT], [BOARD]))
-    deployed = deployed_now(walk.ledger.reader)
-    drive(walk, walk.update(RAW), fails="right")
-    drive(walk, walk.update(RAW))
-    drive(walk, walk.update(RAW))
-    bugfix = walk.deploy("left", kept([RAW], [LEFT], code="2"))
-    deployed += deployed_now(walk.ledger.reader, deployed)
-    drive(walk, bugfix, code="2")
-    assert len(deployed) == 4
-    assert [each.id for each in walk.folded(deployed)] == walk.decided()
-    assert len(walk.decided()) >= 10
-
-
-def test_what_is_left_out_is_missed(walk: Walk) -> None:
-    walk.deploy("core", kept([RAW], [CORE]))
-    deployed = deployed_now(walk.ledger.reader)
-    first = only(walk.update(RAW))
-    walk.update(RAW)
-    walk.make("core", first, CORE, pins={RAW.uri: 1})
-    walk.ends(first)
-    assert len(walk.folded(deployed)) == len(walk.decided()) == 2
-    walk.runs.clear()
-    assert len(walk.folded(deployed)) == 1
-    assert walk.folded([]) == []
-
-
-def test_an_eager_run_follows_an_update(ledger: Ledger) -> None:
-    place = Place(ledger)
-    place.deploy("core/one", kept([RAW], [CORE], code="1"))
-    place.deploy("board/one", kept([CORE], [BOARD]))
-    board = only(place.run("core/one", only(place.update(RAW)), CORE, code="1"))
-    place.run("board/one", board, BOARD)
-    place.deploy("core/one", kept([RAW], [CORE], code="2"))
-    runs = [run_of(each.id) for each in ledger.reader.decisions.find()]
-    story = Story.read(ledger.reader, runs, deployed_now(ledger.reader))
-    console = Console(file=StringIO(), width=140)
-    summary: dict[str, Any] = story.as_json() | {"held_back": [], "results": {"checks": []}}
-    console.print(show(story, summary))
-
-    told: list[str] = console.file.getvalue().splitlines()  # pyright: ignore[reportAttributeAccessIssue]
-    table = told[: next(number for number, line in enumerate(told) if "What triggered what" in line)]
-    assert [line.split()[0] for line in table if "core/one" in line] == ["#1"]
-    assert [line.split()[0] for line in table if "board/one" in line] == ["#2"]
 
 
 KEYS = ["a", "b", "c"]
