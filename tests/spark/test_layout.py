@@ -9,9 +9,8 @@ from threading import Event
 
 import pytest
 
-from assetflow.errors import PublishFailed
 from assetflow.spark import layout as layout_module
-from assetflow.spark.layout import DatasetLayout, exchange, flushed_meanwhile
+from assetflow.spark.layout import DatasetLayout, flushed_meanwhile
 from assetflow.spark.partitioned import PartitionedLayout
 from tests.spark.publisher import publish_text, write
 
@@ -117,17 +116,6 @@ def test_the_oldest_version_makes_room_before_the_next_is_written(dataset: Path)
     assert version_runs(dataset) == ["run-2", "run-3", "run-5"]
 
 
-def test_of_several_at_work_together_the_last_three_are_kept(dataset: Path) -> None:
-    for number in range(1, 4):
-        publish_text(dataset, str(number), f"run-{number}")
-    with DatasetLayout(dataset).stage("run-4", 1) as first:
-        write(first.data, "4")
-        publish_text(dataset, "5", "run-5")
-        with DatasetLayout(dataset).lock():
-            DatasetLayout(dataset).commit(first)
-    assert version_runs(dataset) == ["run-3", "run-5", "run-4"]
-
-
 def test_what_nobody_has_seen_pushes_out_no_version(dataset: Path) -> None:
     for number in range(1, 4):
         publish_text(dataset, str(number), f"run-{number}")
@@ -137,24 +125,6 @@ def test_what_nobody_has_seen_pushes_out_no_version(dataset: Path) -> None:
         assert version_runs(dataset) == ["run-2", "run-3", "run-4"]
     publish_text(dataset, "6", "run-6")
     assert version_runs(dataset) == ["run-2", "run-3", "run-6"]
-
-
-def test_who_went_back_to_an_older_version_loses_no_newer_one_to_an_attempt_that_fails(dataset: Path) -> None:
-    for number in range(1, 4):
-        publish_text(dataset, str(number), f"run-{number}")
-    dataset.unlink()
-    dataset.symlink_to(Path("orders.versions") / "000001-run-1")
-    with DatasetLayout(dataset).stage("run-4", 1):
-        pass
-    assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
-
-
-def test_the_versions_of_a_dataset_that_somebody_took_away_stay(dataset: Path) -> None:
-    publish_text(dataset, "1", "run-1")
-    publish_text(dataset, "2", "run-2")
-    dataset.unlink()
-    publish_text(dataset, "3", "run-3")
-    assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
 
 
 def test_versions_from_before_a_dataset_had_partitions_are_left_alone(dataset: Path) -> None:
@@ -169,40 +139,6 @@ def test_versions_from_before_a_dataset_had_partitions_are_left_alone(dataset: P
             PartitionedLayout(dataset).show()
     assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
     assert content(dataset.with_name("orders-old")) == "3"
-
-
-def test_what_a_dead_server_side_job_wrote_later_is_cleaned(dataset: Path) -> None:
-    orphan = DatasetLayout(dataset).versions_folder / ".staging" / "run-0-1-dead" / "data"
-    orphan.mkdir(parents=True)
-    publish_text(dataset, "new", "run-1")
-    assert not orphan.exists()
-
-
-def test_a_directory_that_came_back_becomes_a_version_again(dataset: Path) -> None:
-    publish_text(dataset, "one", "run-1")
-    dataset.unlink()
-    dataset.mkdir()
-    (dataset / "part-0.parquet").write_text("by hand")
-    publish_text(dataset, "two", "run-2")
-    assert version_runs(dataset) == ["run-1", "before-assetflow", "run-2"]
-
-
-def test_a_link_of_somebody_else_is_left_alone(dataset: Path, tmp_path: Path) -> None:
-    dataset.symlink_to(tmp_path)
-    with pytest.raises(PublishFailed, match="did not make"):
-        publish_text(dataset, "new", "run-1")
-    assert list(tmp_path.iterdir()) == [dataset]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux can exchange two names")
-def test_two_names_are_exchanged_at_once(tmp_path: Path) -> None:
-    first, second = tmp_path / "first", tmp_path / "second"
-    first.mkdir()
-    second.symlink_to("somewhere")
-    assert exchange(first, second)
-    assert first.is_symlink()
-    assert second.is_dir()
-    assert not exchange(first, tmp_path / "nothing")
 
 
 SECONDS = 20.0
@@ -229,19 +165,3 @@ def test_files_are_flushed_while_they_are_being_written(part: Path, monkeypatch:
     with part.open("w") as written, flushed_meanwhile(part.parents[2]):
         written.write("rows")
         assert flushed.wait(SECONDS)
-
-
-def test_a_file_that_goes_away_meanwhile_disturbs_nobody(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    failed, opening = Event(), os.open
-
-    def open_when_it_is_gone(path: Path, *flags: int) -> int:
-        part.unlink(missing_ok=True)
-        try:
-            return opening(path, *flags)
-        except FileNotFoundError:
-            failed.set()
-            raise
-
-    monkeypatch.setattr(os, "open", open_when_it_is_gone)
-    with flushed_meanwhile(part.parents[2]):
-        assert failed.wait(SECONDS)

@@ -15,7 +15,6 @@ import pytest
 
 from assetflow.spark.connect import own_local_server, stop_recorded_server
 from assetflow.spark.java import use_java
-from assetflow.spark.watch import session_id, take_over_session
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until
 
@@ -24,16 +23,6 @@ pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.prefect, pytest.m
 ROOT = Path(__file__).parents[2]
 SECONDS_TO_STOP = 20.0
 STILL = 1.5
-
-
-def test_outside_of_a_flow_run_the_session_is_a_new_one() -> None:
-    assert take_over_session("sc://localhost") == "sc://localhost"
-
-
-def test_the_id_of_a_session_follows_from_the_flow_run() -> None:
-    run = uuid4()
-    assert session_id(run, 0) == session_id(run, 0)
-    assert len({session_id(run, 0), session_id(run, 1), session_id(uuid4(), 0)}) == 3
 
 
 class Endless:
@@ -143,11 +132,10 @@ def test_what_a_killed_run_left_is_ended_by_the_next_process_of_the_run(endless:
     assert not (endless.folder / "lake").exists()
 
 
-@pytest.mark.parametrize("kind", ["process", "assetflow"])
-def test_a_run_that_is_cancelled_in_prefect(endless: Endless, kind: str) -> None:
+def test_a_run_that_is_cancelled_in_prefect(endless: Endless) -> None:
     pool = f"endless-{uuid4().hex[:8]}"
-    endless.http.post("/work_pools/", json={"name": pool, "type": kind}).raise_for_status()
-    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", kind]
+    endless.http.post("/work_pools/", json={"name": pool, "type": "assetflow"}).raise_for_status()
+    command = [sys.executable, "-m", "prefect", "worker", "start", "--pool", pool, "--type", "assetflow"]
     endless.spawn(command, endless.env)
     run = endless.run(work_pool_name=pool)
     until(endless.works)

@@ -13,11 +13,11 @@ pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 @pytest.mark.rule("2.8")
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("remote", ["", "local"])
-def test_parts_with_other_columns_are_read_as_one(child: Callable[..., Any], tmp_path: Path, remote: str) -> None:
-    settings = {"ASSETFLOW_SPARK_REMOTE": remote, "ASSETFLOW_SPARK_MASTER": "local[1]"}
+def test_parts_with_other_columns_are_read_as_one(child: Callable[..., Any], tmp_path: Path) -> None:
     try:
-        found = child("schemas_child.py", str(tmp_path), **settings)
+        found = child(
+            "schemas_child.py", str(tmp_path), ASSETFLOW_SPARK_REMOTE="local", ASSETFLOW_SPARK_MASTER="local[1]"
+        )
     finally:
         stop_recorded_server()
 

@@ -2,8 +2,6 @@
 
 import logging
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import Any
 import pytest
 
 from assetflow.errors import SparkNotInstalled, SparkSettingsConflict, SparkUnreachable
-from assetflow.spark.connect import discovery_file, probe_connect, probe_master, stop_recorded_server
+from assetflow.spark.connect import discovery_file, probe_connect, stop_recorded_server
 from assetflow.spark.session import SparkProfile, get_session
 from tests.environment.prefect_server import free_port
 
@@ -34,13 +32,6 @@ def local_server() -> Generator[None]:
     assert not discovery_file().exists()
 
 
-def test_importing_the_package_does_not_import_pyspark() -> None:
-    modules = ["task", "publish", "reading", "session", "java"]
-    imports = "; ".join(f"import assetflow.spark.{name}" for name in modules)
-    code = f"import assetflow.spark, sys; {imports}; sys.exit('pyspark' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_without_pyspark_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("assetflow.spark.session.find_spec", lambda _: None)
     with pytest.raises(SparkNotInstalled, match=r"pip install 'assetflow\[spark\]'"):
@@ -48,12 +39,6 @@ def test_without_pyspark_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 class TestProfile:
-    def test_comes_from_the_settings(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setenv("ASSETFLOW_SPARK_MASTER", "local[3]")
-        monkeypatch.setenv("ASSETFLOW_SPARK_REMOTE", "sc://somewhere")
-        monkeypatch.setenv("ASSETFLOW_SPARK_CONF", '{"spark.a": "1"}')
-        assert SparkProfile.from_settings() == SparkProfile("local[3]", "sc://somewhere", {"spark.a": "1"})
-
     def test_a_task_replaces_parts_of_it(self) -> None:
         base = SparkProfile("local[3]", "local", {"spark.a": "1", "spark.b": "1"})
         assert base.override(conf={"spark.b": True}).conf == {"spark.a": "1", "spark.b": "true"}
@@ -84,14 +69,6 @@ def test_what_is_no_server_fails_in_time(deaf_port: int, url: str, reason: str) 
         probe_connect(url.replace("FREE", str(free_port())).replace("DEAF", str(deaf_port)))
     assert time.monotonic() - started < 5
     assert "localhost" in caught.value.fix
-
-
-def test_one_master_of_several_has_to_answer(deaf_port: int) -> None:
-    started = time.monotonic()
-    with pytest.raises(SparkUnreachable, match=r"127\.0\.0\.1:1: .*; 127\.0\.0\.1:2"):
-        probe_master("spark://127.0.0.1:1,127.0.0.1:2")
-    assert time.monotonic() - started < 5
-    probe_master(f"spark://127.0.0.1:1,127.0.0.1:{deaf_port}")
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 import inspect
 import pickle
 from collections.abc import AsyncGenerator, Callable, Generator
-from functools import wraps
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 from prefect import flow
 from prefect.task_runners import ProcessPoolTaskRunner, ThreadPoolTaskRunner
 
+from assetflow.authoring.asset_decorator import asset
 from assetflow.authoring.metadata import Metadata
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import AssetEvent, Recording
@@ -168,17 +168,15 @@ def test_a_retry_after_a_publish_does_not_double(orders: Asset, recorded: list[R
     assert [recording.events[0].metrics["rows"] for recording in recorded] == [5, 5]
 
 
-def test_a_failed_task_leaves_the_old_data(orders: Asset, recorded: list[Recording], spark: Any) -> None:
-    publish(spark.range(3), orders)
+def test_a_first_parameter_spark_makes_an_asset_a_spark_task(tmp_path: Path, recorded: list[Recording]) -> None:
+    @asset(uri=f"file://{tmp_path}/numbers", spark={"conf": {"spark.sql.shuffle.partitions": "2"}})
+    def numbers(spark: Any, rows: int = 5) -> Any:
+        return spark.range(rows)
 
-    @spark_task(outlets=[orders])
-    def produce(spark: Any) -> Any:
-        return spark.sql("SELECT raise_error('broken') AS id")
-
-    with pytest.raises(Exception, match="broken"):
-        run(produce)
-    assert read(orders).count() == 3
-    assert recorded == []
+    numbers(rows=3)
+    ((event,),) = [each.events for each in recorded]
+    assert (event.uri, event.metrics["rows"]) == (f"file://{tmp_path}/numbers", 3)
+    assert read(Asset(event.uri)).count() == 3
 
 
 def test_submitted_and_mapped(orders: Asset, tmp_path: Path, recorded: list[Recording]) -> None:
@@ -229,27 +227,6 @@ def test_what_is_returned_has_to_fit_the_outlets(
     assert not [each for each in (orders, customers) if Path(str(asset_path(each))).exists()]
 
 
-def test_what_another_decorator_has_only_prepared(orders: Asset, recorded: list[Recording]) -> None:
-    def around(function: Callable[..., Any]) -> Callable[..., Any]:
-        return wraps(function)(lambda *args: function(*args))
-
-    @spark_task(outlets=orders)
-    @around
-    def produce(spark: Any) -> Generator[Metadata, None, Any]:
-        yield Metadata(orders, {"rows": 1})
-        return spark.range(1)
-
-    @spark_task(outlets=orders)
-    @around
-    async def produce_later(spark: Any) -> Any:
-        return spark.range(1)
-
-    for made in (produce, produce_later):
-        with pytest.raises(OutletError, match=r"that nothing has run.*below the other decorator"):
-            run(made)
-    assert recorded == []
-
-
 def test_no_place_for_the_session() -> None:
     with pytest.raises(InvalidFlow, match="first parameter"):
 
@@ -265,15 +242,6 @@ def test_with_options_may_change_the_outlet(orders: Asset, customers: Asset, rec
     run(produce.with_options(outlets=customers))
     assert [event.asset for event in recorded[0].events] == [customers]
     assert read(customers).count() == 1
-
-
-def test_a_plain_call_in_a_unit_test(orders: Asset, recorded: list[Recording]) -> None:
-    @spark_task(outlets=orders)
-    def produce(spark: Any, rows: int) -> Any:
-        return spark.range(rows)
-
-    assert produce.fn(3).metrics["rows"] == 3
-    assert recorded == []
 
 
 @pytest.mark.parametrize("runner", [ProcessPoolTaskRunner, ThreadPoolTaskRunner])

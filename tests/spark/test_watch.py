@@ -55,16 +55,6 @@ def test_what_is_over_its_time_is_stopped_until_it_ends(jobs: Jobs) -> None:
     until(lambda: not watches(), seconds=10)
 
 
-def test_one_thread_watches_all_and_stops_one(jobs: Jobs) -> None:
-    watch, now = Watch(nobody), time.monotonic()
-    with watch.over(Work(SESSION, "in time", deadline=now + 60)), watch.over(Work(SESSION, "no limit")):
-        with watch.over(Work(SESSION, "late", deadline=now)):
-            assert len(watches()) == 1
-            until(lambda: jobs.stopped, seconds=10)
-        assert len(watches()) == 1
-    assert set(jobs.stopped) == {"late"}
-
-
 @pytest.mark.parametrize("fails", [True, False])
 def test_a_cancelled_run_ends_in_an_error_whatever_the_function_does(jobs: Jobs, fails: bool) -> None:
     cancelled, other = uuid4(), uuid4()
