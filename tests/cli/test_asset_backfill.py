@@ -11,7 +11,7 @@ from uuid import uuid5
 
 import pytest
 
-from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
+from assetflow.core.partitions import IdentityMapper
 from assetflow.crash_points import BackfillPoint
 from assetflow.ledger import Ledger
 from tests.cli.conftest import API_URL, Call
@@ -35,15 +35,6 @@ def runs_end(place: Place, state: str = "Completed") -> list[str]:
     return [record.consumer_name for record in found]
 
 
-def test_a_dry_run_shows_the_waves_and_runs_nothing(place: Place, call: Call) -> None:
-    shown = call("backfill", f"{CORE.uri}+", "--dry-run", "--json").json
-    assert shown["waves"] == [{"core/shop": [None]}, {"board/shop": [None]}]
-    assert "board/shop" in call("backfill", f"{CORE.uri}+", "--dry-run").out
-    assert call("backfill", CORE.uri, "--dry-run", "--json").json["total_targets"] == 1
-    assert call("backfill", "ls", "--json").json == []
-    assert runs_end(place) == []
-
-
 def test_a_backfill_begins_and_is_shown(place: Place, call: Call) -> None:
     begun = call("backfill", f"{CORE.uri}+", "--why", "bugfix")
     assert (begun.code, "backfill 1 of s3://lake/core and what lies below it: running" in begun.out) == (0, True)
@@ -56,16 +47,6 @@ def test_a_backfill_begins_and_is_shown(place: Place, call: Call) -> None:
     runs_end(place)
     assert call("backfill", "ls", "--json").json[0]["state"] == "completed"
     assert "completed" in call("backfill", "ls").out
-
-
-def test_stop_and_resume(place: Place, call: Call) -> None:
-    call("backfill", f"{CORE.uri}+")
-    assert "stopped" in call("backfill", "stop", "1").out
-    assert runs_end(place) == ["core/shop"]
-    assert runs_end(place) == []
-    assert call("backfill", "resume", "1").code == 0
-    assert runs_end(place) == ["board/shop"]
-    assert call("backfill", "show", "1", "--json").json["state"] == "completed"
 
 
 def test_a_failed_backfill_says_what_to_do(place: Place, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,16 +71,6 @@ def test_keys_and_ranges(ledger: Ledger, call: Call) -> None:
     given = call("backfill", CORE.uri, "--keys", "2026-11-09", "--dry-run", "--json").json["waves"]
     assert given == [{"core/shop": ["2026-11-09"]}]
     assert len(call("backfill", CORE.uri, "--dry-run", "--json").json["waves"][0]["core/shop"]) == 3
-
-
-def test_a_key_that_the_mapper_never_writes_is_refused(ledger: Ledger, call: Call) -> None:
-    place = Place(ledger, datetime.now(UTC))
-    mapper = StartOfDayMapper(input_format="%Y-%m-%d", output_format="%Y-%m-%d")
-    place.deploy("core/shop", kept([RAW], [CORE], mapper=mapper))
-    assert call("backfill", CORE.uri, "--keys", "2026-11-09", "--dry-run").code == 0
-    refused = call("backfill", CORE.uri, "--keys", "zzz", "--dry-run")
-    assert refused.code != 0
-    assert "'zzz' is not a key of this flow" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 
 import assetflow.cli.version
-from assetflow.cli.failures import refused
-from assetflow.errors import StackFailed
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import HOURLY, ORDERS, ROLLED_UP, deploy, update
@@ -109,17 +107,6 @@ def test_beside_a_stack_errors_say_so(
     monkeypatch.delenv("ASSETFLOW_HOME")
     answer = call(*command.split())
     assert answer.err.splitlines()[-1] == f"  do:    To use the stack of `assetflow dev`: . '{stack / 'env'}'"
-
-
-def test_what_a_process_said_is_told_line_by_line(capsys: pytest.CaptureFixture[str]) -> None:
-    said = ["Port 80 is taken [bold]", "\x1b[2Jhere"]
-    assert refused(StackFailed("the worker ended; its log ends with:", fix="Read it", output=said)) == 2
-    assert capsys.readouterr().err.splitlines() == [
-        "error [stack-failed] the worker ended; its log ends with:",
-        "    Port 80 is taken [bold]",
-        "    \\x1b[2Jhere",
-        "  do:    Read it",
-    ]
 
 
 def test_a_mistake_of_ours_is_one_line_and_a_report(call: Call, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

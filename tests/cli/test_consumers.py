@@ -7,19 +7,15 @@ from prefect import Flow
 from prefect.client.orchestration import get_client
 
 import assetflow
-from assetflow.cli import run
-from assetflow.core.values.assets import Asset
 from assetflow.core.wire.deployments import CURSOR, RefusedDeployment
 from assetflow.errors import InvalidSchedule
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.rest import prefect_api
-from tests.cli.conftest import Call, screen_of
+from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.environment.prefect_server import PrefectServer
-
-TABLE = assetflow.Asset("s3://lake/table")
 
 
 def test_consumers_are_listed_with_what_they_wait_for(ledger: Ledger, call: Call) -> None:
@@ -44,26 +40,6 @@ def test_consumers_are_listed_with_what_they_wait_for(ledger: Ledger, call: Call
     assert "1 of 2" in text
     assert "paused" in text
     assert "1 key pending" in text
-
-
-def test_a_narrow_terminal_shows_all_columns_if_asked(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    conditions = [Asset(f"s3://lake/{number}", name=f"asset-with-a-long-name-{number}") for number in range(3)]
-    deploy(ledger, "report/daily", conditions[0] & conditions[1] & conditions[2])
-    whole = " AND ".join(each.name or "" for each in conditions)
-    narrow = screen_of(60, monkeypatch)
-    assert run(["consumers", "ls"]) == 0
-    assert whole not in narrow.getvalue()
-    wide = screen_of(60, monkeypatch)
-    assert run(["consumers", "ls", "--wide"]) == 0
-    (row,) = [line for line in wide.getvalue().splitlines() if "report/daily" in line]
-    assert whole in row
-    assert "waiting for 3 assets" in row
-
-
-def test_an_empty_ledger_says_what_to_do_first(ledger: Ledger, call: Call) -> None:
-    assert ledger.reader.consumers.all() == []
-    assert "deploy a flow" in call("consumers", "ls").out
-    assert call("consumers", "ls", "--json").json == []
 
 
 def refuse(ledger: Ledger, name: str, number: int) -> None:
@@ -97,20 +73,6 @@ def test_8_1_a_consumer_says_that_its_new_declaration_is_refused(ledger: Ledger,
 def scheduled() -> None: ...
 
 
-@assetflow.task(outlets=[TABLE], inlets=[ORDERS])
-def build() -> None: ...
-
-
-@assetflow.flow(schedule=assetflow.Eager())
-def first() -> None:
-    build()
-
-
-@assetflow.flow(schedule=assetflow.Eager())
-def second() -> None:
-    build()
-
-
 def deployed(flow: object, name: str) -> UUID:
     deployment = cast("Flow[Any, Any]", flow).to_deployment(name)
     return cast(UUID, cast(Any, deployment).apply())
@@ -124,22 +86,6 @@ async def bring_in_step(ledger: Ledger) -> None:
 async def deleted(deployment: UUID) -> None:
     async with get_client() as client:
         await client.delete_deployment(deployment)
-
-
-@pytest.mark.prefect
-def test_8_1_a_wait_for_what_is_refused_says_why(ledger: Ledger, prefect_here: PrefectServer, call: Call) -> None:
-    assert prefect_here.api_url
-    name = uuid4().hex[:8]
-    numbers = [deployed(each, name) for each in (first, second)]
-    asyncio.run(bring_in_step(ledger))
-    assert call("consumers", "wait", f"first/{name}").code == 0
-    refused = call("consumers", "wait", f"second/{name}", "--timeout", "30")
-    assert refused.code == 2
-    assert "is made by the Eager or Lazy flow first/" in refused.err
-    assert "test_consumers.py:second" in refused.err
-    assert "rule 8.1 of the contract" in refused.err
-    for number in numbers:
-        asyncio.run(deleted(number))
 
 
 @pytest.mark.prefect

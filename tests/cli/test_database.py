@@ -23,17 +23,6 @@ def test_upgrade_makes_a_ledger_and_says_so(call: Call, home: Path) -> None:
     assert call("database", "upgrade", "--json").json["before"] == VERSION
 
 
-def test_check_answers_with_its_status(ledger: Ledger, call: Call) -> None:
-    answer = call("database", "check", "--json")
-    assert (answer.code, answer.json["state"], answer.json["faults"]) == (0, "up to date", [])
-    with ledger.writes() as connection:
-        connection.exec_driver_sql("DROP INDEX asset_group")
-    answer = call("database", "check")
-    assert answer.code == 1
-    assert "damaged" in answer.out
-    assert "asset_group" in answer.out
-
-
 @pytest.mark.parametrize(
     "command",
     [

@@ -15,7 +15,6 @@ from assetflow.prefect_io.rest import TAKEN_OVER
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy
 from tests.environment.prefect_server import PrefectServer
-from tests.ledger.making import update
 
 ID = UUID(int=5)
 NAMED = Asset(ORDERS.uri, name="orders")
@@ -38,11 +37,6 @@ def test_an_update_is_recorded_and_decided_when_the_command_answers(ledger: Ledg
     assert not call("emit", ORDERS.uri, "--id", str(ID), "--json").json["new"]
 
 
-@pytest.mark.usefixtures("ledger")
-def test_an_update_that_nobody_takes_is_said(call: Call) -> None:
-    assert "no consumer queues it: no deployed flow is scheduled on this asset" in call("emit", "x").out
-
-
 @pytest.mark.parametrize("dry_run", [True, False])
 @pytest.mark.parametrize(
     ("typed", "meant"), [("ordrs", "orders"), ("s3://lake/order", ORDERS.uri), ("S3://lake/Orders/", ORDERS.uri)]
@@ -51,15 +45,6 @@ def test_the_asset_that_was_meant_is_named(ledger: Ledger, call: Call, typed: st
     deploy(ledger, "report/shop", NAMED)
     told = call("emit", typed, *(["--dry-run"] if dry_run else [])).out
     assert f"flows are scheduled on {meant}: emit that if you meant it" in told
-
-
-def test_a_name_means_the_asset_that_has_it(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", NAMED)
-    ledger.writer.events.record([update(Asset("orders"))], NOON)
-    foreseen, told = call("emit", "orders", "--dry-run").out, call("emit", "orders", "--json").json
-    assert "report/shop runs now" in foreseen
-    assert told["uri"] == ORDERS.uri
-    assert [each["consumer"] for each in told["decisions"]] == ["report/shop"]
 
 
 def test_who_does_not_take_an_update_is_said_with_the_reason(ledger: Ledger, call: Call) -> None:
@@ -77,21 +62,6 @@ def test_who_does_not_take_an_update_is_said_with_the_reason(ledger: Ledger, cal
         "  dropped: drops/shop was paused, and takes nothing meanwhile (while_paused='drop')",
     ]
     assert str(STOPPED) in answer.err
-
-
-def test_a_name_of_another_asset_is_a_warning(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    answer = call("emit", "s3://lake/others", "--name", "orders")
-    assert answer.code == 0
-    assert "the name 'orders' belongs to s3://lake/orders" in answer.err
-
-
-@pytest.mark.usefixtures("home")
-def test_without_a_prefect_that_an_evaluator_could_hear_nothing_is_said_to_be_recorded(call: Call) -> None:
-    with temporary_settings({PREFECT_API_URL: "prefect:4200"}):
-        answer = call("emit", ORDERS.uri)
-    assert (answer.code, answer.out) == (2, "")
-    assert "PREFECT_API_URL is not an address" in answer.err
 
 
 @pytest.mark.usefixtures("home")
@@ -164,12 +134,3 @@ def test_rule_8_2_what_an_observation_led_to_is_said_in_words(ledger: Ledger, ca
     first, again = (call("observe", "orders", "1", "--key", "k").out for _ in range(2))
     assert first.startswith("orders, partition k: event ")
     assert "that is the newest version; nothing changes" in again
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"), [((" ",), "data_version is ' '"), (("v" * 251,), "VERSION"), (("1", "--key", " "), "--key")]
-)
-def test_a_wrong_observation_is_refused(ledger: Ledger, call: Call, arguments: tuple[str, ...], words: str) -> None:
-    answer = call("observe", ORDERS.uri, *arguments)
-    assert (answer.code, words in answer.err) == (2, True)
-    assert ledger.reader.events.find() == []

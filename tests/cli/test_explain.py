@@ -1,16 +1,10 @@
 """`explain` and `events show`: the one explanation, from a ledger."""
 
-from dataclasses import replace
-from uuid import UUID, uuid4
+from uuid import uuid4
 
-import pytest
-
-from assetflow.core.values.events import CheckResult
 from assetflow.ledger import Ledger
-from assetflow.ledger.read.explanations import READ_FIRST
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
-from tests.ledger.read.test_ended_runs import ended
 
 
 def test_a_consumer_is_explained_with_what_satisfies_each_leaf(ledger: Ledger, call: Call) -> None:
@@ -24,17 +18,6 @@ def test_a_consumer_is_explained_with_what_satisfies_each_leaf(ledger: Ledger, c
     out = call("explain", "report").out
     assert f"✔ orders  satisfied by event {event_id(1)}" in out
     assert "○ customers  waiting for an update" in out
-
-
-def test_the_oldest_event_is_found_behind_a_long_queue(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS & CUSTOMERS & HOURLY)
-    for minute in range(READ_FIRST + 5):
-        update(ledger, ORDERS, minute)
-    update(ledger, CUSTOMERS, 10_000)
-    told = call("explain", "report", "--json").json
-    assert told["queued"] == READ_FIRST + 6
-    assert told["condition"][1]["queued"] == READ_FIRST + 5
-    assert [row["satisfied_by"] for row in told["condition"][1:]] == [str(event_id(0)), str(event_id(10_000)), None]
 
 
 def test_a_partitioned_consumer_is_explained_key_by_key(ledger: Ledger, call: Call) -> None:
@@ -85,19 +68,6 @@ def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
         assert call("explain", name, "--json").json == told
 
 
-@pytest.mark.parametrize("start", ["80068212", "8006821a"])
-def test_of_a_run_that_nobody_decided_explain_says_so(ledger: Ledger, call: Call, start: str) -> None:
-    of = UUID(f"{start}-8b0c-426a-965c-154cd61fc884")
-    made = ended(deploy(ledger, "report/shop", ORDERS).deployment_id, 1)
-    run = replace(made, flow_run_id=of, started_by="hand")
-    ledger.writer.ended_runs.add([run], NOON)
-    for name in (("--run", str(run.flow_run_id)[:8]), (str(run.flow_run_id),)):
-        refused = call("explain", *name)
-        assert refused.code == 2
-        assert f"no decision started the flow run {run.flow_run_id}" in refused.err
-        assert "by hand" in refused.err
-
-
 def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "copy/shop", ORDERS)
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
@@ -114,25 +84,3 @@ def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> Non
     out = call("events", "show", str(event_id(1))).out
     assert 'extra: {"rows": 3}' in out
     assert "● waits in the queue of report/shop" in out
-
-
-def test_a_consumer_is_explained_as_of_a_moment(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
-    update(ledger, ORDERS, 1)
-    update(ledger, CUSTOMERS, 60)
-    out = call("explain", "report", "--at", "2026-01-01T12:30:00Z").out
-    assert "At 2026-01-01 12:30:00 UTC: report/shop has been waiting" in out
-    assert "Its next decision came at 2026-01-01 13:00:00 UTC." in out
-    told = call("explain", "report", "--at", "2026-01-01T12:30:00Z", "--json").json
-    assert (told["at"], told["next_decision"]["made"]) == ("2026-01-01T12:30:00Z", "2026-01-01T13:00:00Z")
-    assert "'noon' is not a time" in call("explain", "report", "--at", "noon").err
-
-
-def test_an_event_tells_what_its_checks_found(ledger: Ledger, call: Call) -> None:
-    found = CheckResult("at_least", "error", True, "at least 1 row", found=3)
-    update(ledger, ORDERS, 1, checks=(found, CheckResult("sane", "warn", False, "no faults", found=2)))
-    shown = call("events", "show", str(event_id(1))).out
-    assert "passed at_least: found 3, wanted at least 1 row" in shown
-    assert "failed sane: found 2, wanted no faults" in shown
-    told = call("events", "show", str(event_id(1)), "--json").json
-    assert [each["passed"] for each in told["event"]["checks"]] == [True, False]

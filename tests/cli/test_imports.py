@@ -68,43 +68,8 @@ def test_a_command_on_the_ledger_imports_neither_prefect_nor_alembic(home: Path,
     assert not imported(home, *arguments) & {"prefect", "alembic", "fastapi", "opentelemetry", "pyspark", "pandas"}
 
 
-def test_an_update_that_is_sent_to_prefect_needs_no_database(tmp_path: Path) -> None:
-    found = imported(tmp_path, "emit", "s3://lake/a", ends=(2,))
-    assert "assetflow.prefect_io.recordings" in found
-    assert not found & {"prefect", "sqlalchemy", "sqlmodel", "alembic", "fastapi", "opentelemetry"}
-
-
-def test_a_command_that_asks_prefect_imports_no_second_command_line(home: Path) -> None:
-    done = python(home, "-X", "importtime", "-m", "assetflow", "status")
-    found = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
-    assert "httpx" in found
-    assert not found & {"click", "pygments", "rich.syntax"}
-
-
-def test_the_validators_of_rows_are_not_built(home: Path) -> None:
-    look = "from assetflow.ledger.sql.tables import Base; print(Base.__subclasses__()[0].__pydantic_complete__)"
-    assert python(home, "-c", look).stdout.strip() == "False"
-
-
 def test_a_command_imports_only_what_its_own_topic_needs(home: Path) -> None:
     read = imported(home, "assets", "ls")
     assert "assetflow.ledger.read.assets" in read
     assert not read & {f"assetflow.ledger.read.{topic}" for topic in ("pruning", "backfills", "freshness", "watchers")}
     assert "assetflow.ledger.write.prune" not in imported(home, "emit", "s3://lake/a")
-
-
-COLLECTIONS = """
-import atexit, gc, sys
-from assetflow.cli import main
-looked = []
-gc.callbacks.append(lambda phase, _: looked.append(phase))
-atexit.register(lambda: print(len(looked), gc.get_freeze_count(), file=sys.stderr))
-main()
-"""
-
-
-def test_a_short_command_does_not_look_for_garbage(home: Path) -> None:
-    done = python(home, "-c", COLLECTIONS, "explain", "flow/one")
-    looked, frozen = map(int, done.stderr.split()[-2:])
-    assert looked == 0
-    assert frozen > 100_000

@@ -4,68 +4,24 @@ import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from socket import gethostname
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 
-from assetflow import AssetWatcher, Eager
+from assetflow import Eager
 from assetflow.cli import layouts
 from assetflow.core.rules.ended_runs import run_name
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.freshness_policy import FreshnessPolicy
-from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import STOPPED, Holder
 from assetflow.ledger.read.freshness import HELD_UP
-from assetflow.watchers import MessageQueueTrigger
 from tests.api.fake_prefect import FakePrefect
-from tests.cli.conftest import Call, screen_of
+from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.ledger import making
 from tests.ledger.making import deploy_maker
 from tests.ledger.read.test_ended_runs import ended
-
-
-def test_a_group_without_assets_is_told_with_the_groups_that_there_are(ledger: Ledger, call: Call) -> None:
-    assert "No assets yet" in call("assets", "ls", "--group", "nobody").out
-    deploy(ledger, "report/shop", Asset("s3://lake/sales", group="sales") & ORDERS)
-    assert call("assets", "ls", "--group", "nobody").out.startswith(
-        "No assets in the group nobody. Groups: sales, shop."
-    )
-    assert "No hidden assets." in call("assets", "ls", "--hidden").out
-    assert [each["uri"] for each in call("assets", "ls", "--group", "sales", "--json").json] == ["s3://lake/sales"]
-
-
-def test_decisions_are_listed_by_consumer_and_by_what_became_of_them(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    deploy(ledger, "copy/shop", ORDERS)
-    report, copy = update(ledger, ORDERS, 1)
-    run = uuid4()
-    ledger.writer.decisions.launched(report.id, run, NOON)
-    ledger.writer.decisions.undeliverable(copy.id, "the deployment is gone", NOON)
-
-    both = call("decisions", "ls", "--json").json
-    assert [(each["consumer"], each["status"], each["events"]) for each in both] == [
-        ("copy/shop", "undeliverable", 1),
-        ("report/shop", "launched", 1),
-    ]
-    assert both[1]["flow_run_id"] == str(run)
-    assert [each["error"] for each in call("decisions", "ls", "--undeliverable", "--json").json] == [
-        "the deployment is gone"
-    ]
-    assert call("decisions", "ls", "--waiting", "--json").json == []
-    assert [each["id"] for each in call("decisions", "ls", "--consumer", "report", "--json").json] == [str(report.id)]
-
-
-def test_text_in_a_pipe_is_neither_coloured_nor_cut(ledger: Ledger, call: Call) -> None:
-    for number in range(30):
-        deploy(ledger, f"{'a-long-name-of-a-flow-' * 5}{number}/shop", ORDERS)
-    update(ledger, ORDERS, 1)
-    out = call("assets", "ls").out
-    assert len(out.splitlines()) == 2
-    assert all(f"{number}/shop" in out for number in range(30))
-    assert "\x1b" not in out
 
 
 @pytest.mark.parametrize(
@@ -203,54 +159,6 @@ def test_one_run_and_one_consumer_are_shown(ledger: Ledger, call: Call) -> None:
     assert "it broke. `assetflow retry report/shop` lets it try again" in " ".join(consumer.split())
 
 
-def test_1_2_an_asset_is_shown_by_its_name_whatever_the_update_carried(ledger: Ledger, call: Call) -> None:
-    flights = Asset("file:///lake/flights.csv", name="flights")
-    nameless = Asset(flights.uri)
-    deploy(ledger, "report/shop", nameless)
-    deploy(ledger, "both/shop", nameless & CUSTOMERS)
-    (carried,) = update(ledger, flights, 1)
-    (plain,) = update(ledger, nameless, 2)
-    for number, made in enumerate((carried, plain), 7):
-        ledger.writer.decisions.launched(made.id, event_id(number), NOON)
-
-    for command in (("events", "ls"), ("runs", "ls", "--running"), ("queue", "ls", "both")):
-        assert "flights" in call(*command).out, command
-        assert flights.uri not in call(*command).out, command
-    assert {each["name"] for each in call("events", "ls", "--json").json} == {"flights"}
-    assert call("explain", "--event", str(event_id(2))).out.splitlines()[1].startswith("flights was updated at")
-    for command in (("explain", "report"), ("explain", "both"), ("explain", "--run", str(plain.id))):
-        assert "file:///" not in call(*command).out, command
-    assert call("emit", flights.uri).out.startswith("flights: event")
-    names = {each["id"]: each["flow_run_name"] for each in call("runs", "ls", "--running", "--json").json}
-    assert names[str(carried.id)] == run_name(carried.id, None, [flights]), "Prefect has this name"
-    assert names[str(plain.id)] == run_name(plain.id, None, [nameless]), "a run keeps the name that it got in Prefect"
-
-
-def test_lineage_takes_the_name_of_a_flow_and_names_similar_flows(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    deploy(ledger, "orders/shop", ORDERS)
-    told = declaration_to_text(FlowDeclaration(produces=(ORDERS,)))
-    ledger.writer.lineage.declare(uuid4(), "ingest/hourly", told, NOON)
-    update(ledger, ORDERS, 1)
-    assert call("lineage", "report").out.startswith("● report/shop")
-    assert "ingest/hourly" in call("lineage", "ingest").out.splitlines()[0]
-    assert "orders  updated" in call("lineage", "orders").out.splitlines()[0], "an asset of this name comes first"
-    assert "Similar names: report/shop" in call("lineage", "reprt").err
-
-
-def test_a_wrong_name_of_a_watcher_is_told_with_similar_ones(ledger: Ledger, call: Call) -> None:
-    queue = MessageQueueTrigger("amqp://mq.internal", queue="orders")
-    deploy(ledger, "report/shop", Asset("s3://shop/orders", watchers=[AssetWatcher("orders-queue", queue)]))
-    assert "Similar names: orders-queue" in call("watchers", "pause", "order-queue").err
-    assert "`assetflow watchers ls` lists them" in call("watchers", "pause", "x").err
-
-
-def test_1_2_of_several_names_the_first_by_the_alphabet_is_shown(ledger: Ledger, call: Call) -> None:
-    for minute, name in enumerate(("b", "a", "c"), 1):
-        update(ledger, Asset("s3://lake/x", name=name), minute)
-    assert {each["name"] for each in call("events", "ls", "--json").json} == {"a"}
-
-
 def test_a_run_has_the_state_that_prefect_has(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     deploy(ledger, "report/shop", ORDERS)
     (first,) = update(ledger, ORDERS, 1)
@@ -293,31 +201,3 @@ def test_every_command_accepts_the_first_eight_characters_of_an_id(ledger: Ledge
     last = str(event_id(3))
     assert call("queue", "ls", "--event", last[:8], "--json").json[0]["event_id"] == last
     assert call("queue", "rm", "report", "--event", last[:8], "--why", "wrong").out.startswith("1 event removed")
-
-
-def test_a_beginning_that_names_nothing_or_too_much_is_refused(ledger: Ledger, call: Call) -> None:
-    for number in range(2):
-        recorded = AssetEvent(UUID(int=(0xAB << 120) + number), ORDERS, NOON, Origin("api"))
-        ledger.writer.events.record([Recording(recorded.id, (recorded,))], NOON)
-    assert "no event has the id that begins with 12ab34cd" in call("events", "show", "12ab34cd").err
-    assert "the ids of several events begin with ab000000" in call("events", "show", "ab000000").err
-    assert "neither the number of an event nor its id" in call("events", "show", "ab00").err
-    assert "no event has the number 12345678" in call("events", "show", "12345678").err
-
-
-@pytest.mark.parametrize("command", ["events ls", "decisions ls", "runs ls --running", "queue ls report"])
-def test_a_terminal_shows_short_ids(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
-    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
-    update(ledger, ORDERS, 1)
-    (decision,) = update(ledger, CUSTOMERS, 2)
-    update(ledger, ORDERS, 3)
-    ledger.writer.decisions.launched(decision.id, event_id(7), NOON)
-    whole = str(event_id(3) if command in ("events ls", "queue ls report") else event_id(7))
-    screen = screen_of(120, monkeypatch)
-    call(*command.split())
-    short = screen.getvalue()
-    screen = screen_of(60, monkeypatch)
-    call(*command.split(), "--wide")
-    assert whole[:8] in short
-    assert whole not in short
-    assert whole in screen.getvalue()

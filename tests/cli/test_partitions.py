@@ -68,21 +68,6 @@ def test_pending_partitions_say_what_came_and_what_is_missing(ledger: Ledger, ca
     assert "daily: nothing yet" in told
 
 
-def test_done_and_failed_partitions_are_told_apart(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", PartitionedAssetTimetable(assets=DAILY))
-    for minute, state in ((1, "Completed"), (2, "Failed")):
-        update(ledger, DAILY, minute, f"2026-01-0{minute}")
-        runs_end(ledger, state)
-    update(ledger, DAILY, 3, "2026-01-03")
-    listed = call("partitions", "ls", "report", "--json").json
-    assert listed["totals"] == {"pending": 0, "done": 1, "running": 1, "failed": 1}
-    assert {each["target_key"]: each["run_state"] for each in listed["decided"]} == {
-        "2026-01-03": "Waiting",
-        "2026-01-02": "Failed",
-        "2026-01-01": "Completed",
-    }
-
-
 def test_gaps_are_a_map_of_hours_or_days_and_end_with_0_when_there_are_none(ledger: Ledger, call: Call) -> None:
     for hour in (0, 1, 3):
         update(ledger, HOURLY, hour, f"2026-01-02T{hour:02}")
@@ -115,18 +100,6 @@ def test_a_backfill_runs_each_key_once_so_many_at_a_time(ledger: Ledger, call: C
     assert {decision.kind for decision in ledger.reader.decisions.find()} == {"backfill"}
     assert call(*arguments, "--again", "--concurrency", "5", "--json").code == 0
     assert len(ledger.reader.decisions.find()) == 10
-
-
-def test_a_backfill_that_was_stopped_goes_on(ledger: Ledger, call: Call, evaluated: Evaluated) -> None:
-    deploy(ledger, "report/shop", ROLLED_UP)
-    arguments = ("backfill", "report", "--from", "2026-01-01", "--to", "2026-01-05", "--concurrency", "1")
-    evaluated(stop_after=2)
-    assert call(*arguments).code == 130
-    evaluated()
-    assert call(*arguments).code == 0
-    decided = [decision.target_key for decision in ledger.reader.decisions.find()]
-    assert sorted(map(str, decided)) == [f"2026-01-0{day}" for day in range(1, 6)]
-    assert runs_end(ledger) == []
 
 
 def test_missing_only_leaves_out_what_has_run(ledger: Ledger, call: Call, evaluated: Evaluated) -> None:

@@ -11,9 +11,7 @@ from pathlib import Path
 import pytest
 
 from assetflow.cli.processes import log_to_stderr
-from assetflow.errors import InvalidSettings
 from assetflow.ledger import Ledger
-from tests.cli.conftest import Call
 from tests.cli.shop import ORDERS, update
 
 
@@ -64,12 +62,6 @@ def test_without_a_server_an_update_is_kept_by_the_one_that_prefect_starts(tmp_p
     database.close()
 
 
-def test_lines_for_people(capsys: pytest.CaptureFixture[str]) -> None:
-    log_to_stderr()
-    logging.getLogger("assetflow.evaluator").info("started run %s", "x", extra={"decision": "d"})
-    assert capsys.readouterr().err.endswith("  INFO     started run x\n")
-
-
 def test_lines_for_machines(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", "json")
     log_to_stderr()
@@ -108,39 +100,3 @@ def test_passwords_are_not_logged_and_control_text_is_escaped(
     assert "u202eevil" in told
     assert "secretpw" not in told
     assert "asking http://host/api failed" in told
-
-
-def test_another_format_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSETFLOW_LOG_FORMAT", "xml")
-    with pytest.raises(InvalidSettings, match="ASSETFLOW_LOG_FORMAT"):
-        log_to_stderr()
-
-
-# Completes the last word of a line as bash does when the Tab key is pressed.
-PRESS_TAB = """
-source "$1"
-shift
-COMP_WORDS=("$@")
-COMP_CWORD=$(($# - 1))
-"$(complete -p assetflow | sed 's/.*-F \\([^ ]*\\).*/\\1/')"
-printf '%s\\n' "${COMPREPLY[@]}"
-"""
-
-
-@pytest.mark.parametrize(
-    ("words", "completed"),
-    [
-        ("assetflow con", {"consumers"}),
-        ("assetflow consumers l", {"ls"}),
-        ("assetflow consumers ls --w", {"--watch", "--wide"}),
-        ("assetflow lineage --w", {"--watch"}),
-    ],
-)
-def test_bash_completes_commands_and_options(tmp_path: Path, call: Call, words: str, completed: set[str]) -> None:
-    script = tmp_path / "completion"
-    installed = call("--install-completion", "--shell", "bash", "--output", str(script))
-    assert installed.code == 0, installed.err
-    pressed = subprocess.run(
-        ["bash", "-c", PRESS_TAB, "bash", script, *words.split()], capture_output=True, text=True, check=True
-    )
-    assert set(pressed.stdout.split()) == completed

@@ -24,14 +24,6 @@ def test_removed_events_have_a_receipt_that_says_who_and_why(ledger: Ledger, cal
     assert (receipt["status"], receipt["by"], receipt["why"]) == ("removed", "ann", "a test update")
 
 
-def test_events_are_removed_by_asset_and_time(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS & CUSTOMERS & HOURLY)
-    for minute, asset in ((1, ORDERS), (2, CUSTOMERS), (3, ORDERS), (4, ORDERS)):
-        update(ledger, asset, minute)
-    call("queue", "rm", "report", "--asset", "orders", "--before", "2026-01-01T13:04:00+01:00", "--why", "old")
-    assert queued(call, "report") == [str(event_id(2)), str(event_id(4))]
-
-
 def test_rule_3_7_a_removal_that_matches_nothing_is_refused(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "daily/shop", ROLLED_UP)
     update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
@@ -41,41 +33,6 @@ def test_rule_3_7_a_removal_that_matches_nothing_is_refused(ledger: Ledger, call
     assert "Keys with queued events: 2026-01-01" in hour.err
     titles, row = call("queue", "ls", "daily").out.splitlines()
     assert row[titles.index(" key") :].split()[:2] == ["2026-01-01", "2026-01-01T00:00:00"]
-
-
-def test_queued_events_are_listed_by_asset_and_by_event_across_consumers(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
-    deploy(ledger, "other/shop", ORDERS & CUSTOMERS & HOURLY)
-    for minute, asset in ((1, ORDERS), (2, HOURLY), (3, ORDERS)):
-        update(ledger, asset, minute)
-
-    of_asset = call("queue", "ls", "--asset", "orders", "--json").json
-    of_event = call("queue", "ls", "--event", str(event_id(3)), "--json").json
-    of_both = call("queue", "ls", "other", "--asset", "orders", "--event", str(event_id(1)), "--json").json
-
-    assert [(each["consumer"], each["event_id"]) for each in of_asset] == [
-        ("other/shop", str(event_id(1))),
-        ("other/shop", str(event_id(3))),
-        ("report/shop", str(event_id(1))),
-        ("report/shop", str(event_id(3))),
-    ]
-    assert [each["consumer"] for each in of_event] == ["other/shop", "report/shop"]
-    assert [(each["consumer"], each["event_id"]) for each in of_both] == [("other/shop", str(event_id(1)))]
-    told = call("queue", "ls", "--event", str(event_id(3))).out
-    assert "other/shop" in told
-    assert "report/shop" in told
-
-
-def test_one_event_is_removed_from_every_plain_queue(ledger: Ledger, call: Call) -> None:
-    for name, schedule in (("report/shop", ORDERS & CUSTOMERS), ("other/shop", ORDERS & HOURLY)):
-        deploy(ledger, name, schedule)
-    update(ledger, ORDERS, 1)
-    update(ledger, ORDERS, 2)
-    removed = call("queue", "rm", "--event", str(event_id(1)), "--why", "sent twice", "--json").json
-    assert removed == {"consumer": None, "target_key": None, "removed": 2}
-    assert (queued(call, "report"), queued(call, "other")) == ([str(event_id(2))], [str(event_id(2))])
-    call("queue", "rm", "other", "--event", str(event_id(2)), "--why", "x")
-    assert (queued(call, "report"), queued(call, "other")) == ([str(event_id(2))], [])
 
 
 def test_undeliverable_decisions_are_replayed_by_consumer_asset_and_event(ledger: Ledger, call: Call) -> None:

@@ -34,33 +34,6 @@ def write(file: Path, data: object) -> Path:
     return file
 
 
-def test_one_scenario_gives_an_object_and_several_a_flat_list(call: Call, tmp_path: Path) -> None:
-    one, two = write(tmp_path / "one.json", SCENARIO), write(tmp_path / "two.json", [SCENARIO, SCENARIO])
-    result = call("simulate", one, "--json")
-    assert (result.code, result.json, result.err) == (0, ANSWER, "")
-    assert call("simulate", two, "--json").json == [ANSWER] * 2
-    assert call("simulate", one, two, "--json").json == [ANSWER] * 3
-
-
-def test_yaml_means_the_same(call: Call, tmp_path: Path) -> None:
-    text = """
-name: one
-start: 2026-01-01T00:00:00Z
-consumers: {c: "s3://b/a"}
-steps:
-  - event: s3://b/a
-  - {tick: true, at: 2026-01-01T00:05:00Z}
-"""
-    assert call("simulate", write(tmp_path / "s.yaml", text), "--json").json == ANSWER
-
-
-def test_errors_in_the_answer_are_no_failure(call: Call, tmp_path: Path) -> None:
-    broken = SCENARIO | {"steps": [{"event": "s3://"}]}
-    result = call("simulate", write(tmp_path / "s.json", broken), "--json")
-    assert result.code == 0
-    assert [error["step"] for error in result.json["errors"]] == [0]
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -162,26 +135,3 @@ def test_a_timed_scenario_shows_its_instants(call: Call, tmp_path: Path, monkeyp
         ["", "", "", "▶ report runs with a (step 0), opened 2026-01-01T06:00:00Z, by its deadline"],
         ["", "", "", "– a (event 1) expired for pair"],
     ]
-
-
-def test_time_acts_between_the_updates_of_flows_that_need_it(call: Call, tmp_path: Path) -> None:
-    flows = FLOWS.replace('Asset("s3://b/a") & Asset("s3://b/b")', "(Asset('a') & Asset('b')).since('@daily')")
-    events = [{"event": "a"}, {"event": "b", "at": "2026-01-02T00:00:00Z"}, {"explain": "orders-report"}]
-    result = call(
-        "simulate",
-        *("--flows", write(tmp_path / "timed_flows.py", flows)),
-        *("--events", write(tmp_path / "events.json", events), "--json"),
-    )
-    answer = result.json
-    assert (answer["runs"], answer["receipts"][0]["status"]) == ([], "expired")
-    assert answer["answers"][0]["explained"][0]["waits"] == {"condition": None}
-
-
-def test_a_start_without_a_stop_is_refused_among_flows(call: Call, tmp_path: Path) -> None:
-    result = call(
-        "simulate",
-        *("--flows", write(tmp_path / "started_flows.py", FLOWS)),
-        *("--events", write(tmp_path / "events.json", [{"start": True}])),
-    )
-    assert result.code == 2
-    assert "stopped and started in turn" in result.err

@@ -1,7 +1,6 @@
 """`assetflow status`: what a person and a program are told, also when nothing answers."""
 
 import asyncio
-import json
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, cast
@@ -13,12 +12,12 @@ import respx
 from assetflow import Asset, AssetWatcher
 from assetflow.core.values.events import Recording
 from assetflow.core.wire.deployments import CURSOR as REFUSED
-from assetflow.core.wire.deployments import NOTES, RefusedDeployment
+from assetflow.core.wire.deployments import RefusedDeployment
 from assetflow.errors import InvalidSchedule, LedgerError
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.process.status import HeldUpWriter
 from assetflow.ledger import Holder, Ledger
-from assetflow.ledger.lease import LEASE_SECONDS, NOT_WATCHING, SILENT, STOPPED, Role
+from assetflow.ledger.lease import LEASE_SECONDS, NOT_WATCHING, STOPPED, Role
 from assetflow.ledger.read.freshness import HELD_UP
 from assetflow.prefect_io.recordings import recording_to_artifact
 from assetflow.watchers import FileTrigger
@@ -30,14 +29,6 @@ from tests.ledger.read.test_ended_runs import ended
 
 # No process has so high a number.
 NOBODY = 2**30
-
-
-def test_a_note_on_a_deployment_is_no_problem(ledger: Ledger, call: Call) -> None:
-    ledger.writer.set_cursor(NOTES, {"report/old": "report/old runs beside report/new"})
-    assert "report/old runs beside report/new" in call("status").out
-    told = call("status", "--json").json
-    assert told["notes"] == ["report/old runs beside report/new"]
-    assert not any("beside" in each for each in told["problems"])
 
 
 def evaluate(ledger: Ledger, *, ago: float = 0, pid: int | None = None) -> None:
@@ -113,16 +104,6 @@ def test_watchers_that_fail_or_that_nobody_runs_are_problems(ledger: Ledger, cal
 
 
 @respx.mock
-def test_who_stands_by_is_named(ledger: Ledger, call: Call) -> None:
-    evaluate(ledger)
-    ledger.writer.lease.stand_by(Holder(uuid4(), "second", 22))
-    prefect_holds()
-    (standby,) = call("status", "--json").json["standbys"]
-    assert (standby["host"], standby["pid"]) == ("second", 22)
-    assert "process 22 on second" in call("status").out
-
-
-@respx.mock
 def test_what_prefect_holds_and_the_ledger_does_not_is_the_lag(ledger: Ledger, call: Call) -> None:
     evaluate(ledger)
     known, unknown = recording("a"), recording("b")
@@ -134,22 +115,6 @@ def test_what_prefect_holds_and_the_ledger_does_not_is_the_lag(ledger: Ledger, c
     answer = call("status", "--json")
     assert answer.json["lag"]["updates"] == 1
     assert answer.code == 0, "it came a moment ago"
-
-
-@pytest.mark.parametrize("floor", [None, timedelta(days=-2)], ids=["created", "replayed"])
-@respx.mock
-def test_what_was_updated_before_the_ledger_is_not_the_lag(ledger: Ledger, call: Call, floor: timedelta | None) -> None:
-    evaluate(ledger)
-    prefect_holds()
-    begins = ledger.reader.created + (floor or timedelta())
-    if floor is not None:
-        ledger.writer.set_cursor("floor", begins.isoformat())
-    # The evaluator reads again from its cursor minus the overlap, but never what is older than the floor.
-    ledger.writer.set_cursor("events", (begins + timedelta(seconds=1)).isoformat())
-    assert call("status").code == 0
-    (asked,) = (each.request for each in respx.calls if each.request.url.path.endswith("/events/filter"))
-    events = json.loads(asked.content)
-    assert datetime.fromisoformat(events["filter"]["occurred"]["since"]) == begins
 
 
 @respx.mock
@@ -170,17 +135,6 @@ def test_a_dead_evaluator_and_decisions_that_wait(ledger: Ledger, call: Call) ->
     told = call("status").out
     assert f"dead or frozen: process {NOBODY}" in told
     assert "events ls --refused" in told
-
-
-@respx.mock
-def test_an_evaluator_that_is_there_and_gives_no_sign_of_life_is_silent(ledger: Ledger, call: Call) -> None:
-    evaluate(ledger, ago=60)
-    prefect_holds()
-    answer = call("status", "--json")
-    assert answer.code == 1
-    assert (answer.json["evaluator"]["alive"], answer.json["evaluator"]["silent"]) == (False, True)
-    assert answer.json["problems"] == [str(SILENT)]
-    assert "silent: process" in call("status").out
 
 
 @respx.mock

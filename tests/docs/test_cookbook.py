@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 
@@ -54,37 +53,6 @@ def test_a_month_close(piece: Piece) -> None:
     assert runs(page.close, [at("2026-01-01T20:00:00Z", page.bank), at("2026-01-03T18:00:00Z")]) == [
         ("2026-01-03T17:00:00Z", 1)
     ]
-
-
-@pytest.mark.prefect
-def test_late_data(h: Harness, piece: Piece) -> None:
-    page = piece("docs/cookbook.md", 3)
-    h.deploy(page.clicks_by_day)
-    for hour in range(24):
-        h.emit(page.clicks, partition_key=f"2026-11-20T{hour:02}")
-    assert len(h.settle().runs(page.clicks_by_day)) == 1
-    h.emit(page.clicks, partition_key="2026-11-20T23")
-    assert [run.partition_key for run in h.settle().runs(page.clicks_by_day)] == ["2026-11-20"] * 2
-
-
-def test_a_bugfix_and_an_alert(piece: Piece) -> None:
-    assert "out of date" in piece("docs/cookbook.md", 4).days.schedule.describe()
-    assert piece("docs/cookbook.md", 5).alert_on_waiting(uuid4()).trigger.expect == {"assetflow.deadline.missed"}
-
-
-@pytest.mark.parametrize("stage", ["staging", "production"])
-def test_two_environments(piece: Piece, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
-    monkeypatch.setenv("STAGE", stage)
-    assert piece("docs/cookbook.md", 6).orders.uri == f"s3://shop-{stage}/orders"
-
-
-@pytest.mark.prefect
-def test_a_message_queue(h: Harness, piece: Piece) -> None:
-    page = piece("docs/cookbook.md", 7)
-    h.deploy(page.book)
-    h.message("payments", {"payment": {"amount": 3}})
-    (run,) = h.settle().runs(page.book)
-    assert (run.state, run.events[0].extra) == ("Completed", {"payment": {"amount": 3}})
 
 
 def test_small_files_in_batches(piece: Piece) -> None:

@@ -64,19 +64,8 @@ def test_the_test_in_a_docstring_passes(name: str, tmp_path: Path) -> None:
     assert "1 passed" in done.stdout, done.stdout + done.stderr
 
 
-def test_what_everybody_uses_has_an_example() -> None:
-    names = {"asset", "emit", "flow", "publish", "read", "simulate", "spark_task", "task"}
-    assert {f"assetflow.{name}" for name in names} <= EXAMPLES.keys()
-
-
 def test_every_public_name_has_a_docstring() -> None:
     assert [name for name, text in TEXTS.items() if not text] == []
-
-
-def test_no_example_is_written_in_a_way_that_is_not_run() -> None:
-    """Code that stands indented after an empty line, outside of sections, would be taken for an example."""
-    before_sections = {name: re.split(r"^\w+:$", text, flags=re.M)[0] for name, text in TEXTS.items()}
-    assert [name for name, text in before_sections.items() if re.search(r"^\n {4}\S", text, re.M)] == []
 
 
 SECTION = re.compile(r"^(Parameters|Attributes|Raises):\n((?: {4,}.*\n?|\n)+)", re.M)
@@ -93,11 +82,6 @@ def parameters(value: Any) -> list[str]:
     """Return what a caller may pass; nothing for what only assetflow makes."""
     told = inspect.signature(value).parameters
     return [name for name in told if name != "self" and not name.startswith("_")]
-
-
-def is_called(value: Any) -> bool:
-    """Return True for functions, and for classes whose docstring explains how to make one."""
-    return inspect.isroutine(value) or (isinstance(value, type) and "Parameters" in sections(value))
 
 
 def test_the_parameters_are_those_of_the_signature() -> None:
@@ -126,8 +110,3 @@ def test_the_rules_are_in_the_contract() -> None:
     passage = re.compile(r"[Cc]ontract ((?:\d+\.\d+(?:,? (?:and|to|or) |, )?)+)")
     named = {name: set(re.findall(r"\d+\.\d+", " ".join(passage.findall(text)))) for name, text in TEXTS.items()}
     assert {name: rules - RULES for name, rules in named.items() if rules - RULES} == {}
-
-
-def test_a_rule_is_named_with_the_word_contract() -> None:
-    """`contract 4.3`, not `(4.3)`, which tells a user nothing."""
-    assert [name for name, text in TEXTS.items() if re.search(r"\(\d+\.\d+\)|\(\d+\.\d+[, ]", text)] == []

@@ -8,7 +8,6 @@ from pathlib import Path
 from assetflow.cli.app import app
 from assetflow.prefect_io import names as of_prefect
 from tests.docs.pieces import PAGES, ROOT
-from tests.docs.public import names
 
 # A command may stand behind settings and programs that start it.
 COMMAND = re.compile(r"^(?:[A-Z_]+=\S* |opentelemetry-instrument |\$ |\S*bin/(?=assetflow ))*assetflow ([a-z].*)")
@@ -96,11 +95,6 @@ def works(line: str) -> bool:
     return True
 
 
-def test_most_projects_need_few_names() -> None:
-    """What nine of ten users type stands in the root; what grows stands in the other modules."""
-    assert len(names("assetflow")) <= 39
-
-
 PLACES = (ROOT, ROOT / "assetflow", ROOT / "tests")
 FILE = re.compile(r"(?<![\w/.-])((?:\w+/)+\w+\.py)\b")
 
@@ -114,9 +108,6 @@ def test_the_files_that_pages_name_are_there() -> None:
     named = [(page.name, file) for page in PAGES for file in files(page)]
     assert len(named) > 50
     assert [(page, file) for page, file in named if not any((place / file).exists() for place in PLACES)] == []
-
-
-README = (ROOT / "README.md").read_text()
 
 
 def test_the_links_of_the_pages_lead_somewhere() -> None:
@@ -136,8 +127,3 @@ def titles(page: Path) -> set[str]:
     """The titles of a page, as GitHub writes them into addresses."""
     found = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
     return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in found}
-
-
-def test_a_newcomer_is_led_on() -> None:
-    assert "](docs/start.md)" in README.partition("\n## This repository")[0]
-    assert "](concepts.md)" in (ROOT / "docs" / "start.md").read_text()

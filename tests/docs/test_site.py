@@ -29,12 +29,6 @@ def test_every_page_is_in_the_menu_once() -> None:
     )
 
 
-def test_a_page_to_follow_says_what_comes_next() -> None:
-    nav = {title: part for entry in PROJECT["nav"] for title, part in entry.items()}
-    pages = [*menu(nav["Tutorial"]), *menu(nav["How-to"])]
-    assert [page for page in pages if "\n## Next\n" not in (ROOT / "docs" / page).read_text(encoding="utf-8")] == []
-
-
 def test_the_site_knows_how_blocks_begin() -> None:
     fences = [
         (page.name, fence)
@@ -43,14 +37,6 @@ def test_the_site_knows_how_blocks_begin() -> None:
     ]
     assert len(fences) > 100
     assert [(page, fence) for page, fence in fences if not FENCE.fullmatch(fence)] == []
-
-
-def test_each_dark_picture_stands_in_for_a_light_one() -> None:
-    style = (ROOT / "docs" / "site.css").read_text(encoding="utf-8")
-    shown = re.findall(r'img\[src\$="/([\w-]+)\.png"\] \{ content: url\(images/\1-dark\.png\); \}', style)
-    dark = {path.stem.removesuffix("-dark") for path in (ROOT / "docs" / "images").glob("*-dark.png")}
-    assert set(shown) == dark
-    assert [name for name in dark if not (ROOT / "docs" / "images" / f"{name}.png").exists()] == []
 
 
 def test_home_begins_as_the_readme_does() -> None:

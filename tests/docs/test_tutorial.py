@@ -65,12 +65,6 @@ def test_a_day_waits_for_its_hours(h: Harness, piece: Piece, told: Told) -> None
     assert [run.partition_key for run in h.settle().runs(page.daily)] == ["2026-11-20"]
 
 
-def test_a_backfill_is_shown_before_it_starts(h: Harness, piece: Piece, told: Told) -> None:
-    h.deploy(piece("docs/tutorial-keys.md").daily, "shop")
-    answer = told("backfill daily/shop --from 2026-11-18 --to 2026-11-19 --dry-run")
-    assert "daily/shop would run for 2 keys" in answer
-
-
 def test_a_failed_run_is_found(h: Harness, piece: Piece, told: Told) -> None:
     page = piece("docs/tutorial-why.md")
     for each in (page.reports, page.mail):

@@ -7,7 +7,6 @@ import pytest
 # They take minutes: at the end, the other processes would wait for them.
 LONGEST = (
     "tests/tour/",
-    "tests/stack/test_freshness_tutorial.py",
     "tests/stack/test_demo.py",
     "tests/stack/test_first_project.py",
     "tests/ledger/fold/test_conformance.py",

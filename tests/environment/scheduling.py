@@ -4,8 +4,6 @@ from xdist.scheduler import LoadScopeScheduling
 
 # Their tests share one session of Spark: the other processes need not start a JVM.
 ON_ONE_SESSION = (
-    "tests/spark/test_asset_definition.py",
-    "tests/spark/test_delta_watch.py",
     "tests/spark/test_docstrings.py",
     "tests/spark/test_partitions.py",
     "tests/spark/test_publish.py",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from assetflow import Asset, deployment_triggers
+from assetflow import Asset
 from tests.examples.simulated import runs, updates
 
 
@@ -16,8 +16,3 @@ def test_a_pattern_is_an_ordinary_uri(pattern: str) -> None:
 def test_case_matters_in_a_host() -> None:
     assert Asset("s3://example/asset") != Asset("s3://Example/asset")
     assert runs({"consumer": "s3://example/asset"}, updates("s3://Example/asset")) == {"consumer": []}
-
-
-def test_prefect_shows_it_as_a_literal_too() -> None:
-    (trigger,) = deployment_triggers(Asset("input_2022*.csv"))
-    assert "input_2022[*].csv" in str(trigger)

@@ -7,7 +7,7 @@ import pytest
 from assetflow import Asset, TriggeringAssetEvents, flow, task
 from assetflow.testing import Harness
 from assetflow.timetables import CronTriggerTimetable
-from tests.examples.upcoming import execute, next_run, run_by_hand
+from tests.examples.upcoming import execute, next_run
 
 TABLE = Asset("postgres://warehouse/shop/public/orders")
 
@@ -21,11 +21,6 @@ def load_orders() -> None: ...
 
 @flow(schedule=CronTriggerTimetable("@hourly"))
 async def load() -> None:
-    load_orders()
-
-
-@flow
-async def load_on_prefects_schedule() -> None:
     load_orders()
 
 
@@ -59,21 +54,3 @@ def test_live(h: Harness) -> None:
     assert (end.minute, end.second) == (0, 0)
     assert end == hourly.expected_start_time
     assert queries == [(end - timedelta(hours=1), end)]
-
-
-@pytest.mark.prefect
-def test_live_by_hand_of_a_deployment_with_one_schedule(h: Harness) -> None:
-    name = h.deploy(load_on_prefects_schedule, cron="0 * * * *")
-    h.deploy(summarize)
-    queries.clear()
-    run = run_by_hand(name)
-    execute(load_on_prefects_schedule, run)
-    assert len(h.settle().runs(summarize)) == 1
-    # A run at 14:20 is for the time from 13:00 to 14:00, the last hour that is complete.
-    ((start, end),) = queries
-    assert start is not None
-    assert end is not None
-    assert (end.minute, end.second, end.microsecond) == (0, 0, 0)
-    assert end - start == timedelta(hours=1)
-    created = datetime.fromisoformat(str(run.created))
-    assert timedelta(0) <= created - end < timedelta(hours=1, minutes=5)

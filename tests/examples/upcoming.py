@@ -22,12 +22,6 @@ def next_run(deployment: str) -> FlowRun:
         return until(lambda: client.read_flow_runs(deployment_filter=wanted, sort=order, limit=1))[0]
 
 
-def run_by_hand(deployment: str) -> FlowRun:
-    """A run of `flow/deployment` as a person creates it."""
-    with get_client(sync_client=True) as client:
-        return client.create_flow_run_from_deployment(client.read_deployment_by_name(deployment).id)
-
-
 def execute(flow: Flow[..., Any], run: FlowRun) -> None:
     """Run an asynchronous flow for an upcoming run now, without waiting for its time."""
     with get_client(sync_client=True) as client:

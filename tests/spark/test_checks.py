@@ -13,7 +13,6 @@ from assetflow.authoring.recording import TaskRecording
 from assetflow.checks import Check, at_least, bounds, check, no_nulls, pandera_schema, schema, unique, values
 from assetflow.core.values.assets import Asset
 from assetflow.errors import CheckFailed, PublishFailed
-from assetflow.spark.data_files import FileFacts
 from assetflow.spark.publish import publish, publish_together, staged
 from assetflow.spark.reading import read
 from assetflow.spark.writes import Write, asset_path
@@ -88,19 +87,6 @@ def test_a_warning_lets_the_data_through_and_says_which_rows_broke_the_rule(spar
     assert (result.severity, result.passed, result.found) == ("warn", False, 1)
     assert result.sample == ({"id": 2, "state": "paid", "amount": 3.0, "token": None},)
     assert read(orders, spark).count() == 2
-
-
-def test_the_dictionaries_of_a_column_of_texts_answer_for_its_values(spark: Any, tmp_path: Path) -> None:
-    columns = "id", "IF(id % 3 = 0, NULL, 'open') AS state", "IF(id < 9, 'a', 'b') AS half", "CONCAT('no ', id) AS note"
-    spark.range(0, 50_000, 1, 2).selectExpr(*columns).write.parquet(f"file:{tmp_path}/data")
-    facts = FileFacts.of(tmp_path / "data")
-    assert facts is not None
-    known: dict[str, set[str]] = {"state": {"open", "paid"}, "half": {"a", "b"}}
-    assert [values(*each).told(facts) for each in known.items()] == [0, 0]
-    others: list[tuple[str, set[Any]]] = [("half", {"a"}), ("state", {"open", 1}), ("id", {1}), ("no_such", {"a"})]
-    # A column with as many values as rows has no dictionary.
-    others.append(("note", {f"no {number}" for number in range(50_000)}))
-    assert [values(*each).told(facts) for each in others] == [None] * 5
 
 
 @pytest.mark.rule("12.5")
@@ -306,15 +292,6 @@ def test_a_block_that_raises_or_writes_nothing_publishes_nothing(spark: Any, ord
     path = asset_path(orders)
     assert path is not None
     assert not path.exists()
-
-
-def test_nested_columns_are_checked_by_their_paths(spark: Any, orders: Asset) -> None:
-    rows = spark.sql("SELECT id, named_struct('city', IF(id = 2, NULL, 'Rome'), 'size', id) AS at FROM range(3)")
-    rules = no_nulls("at.city"), bounds("at.size", 0, 1), values("at.city", {"Rome"}), unique("at.size")
-    with checked(orders, *rules), pytest.raises(CheckFailed) as failed:
-        publish(rows, orders)
-    found = {each.check: each.found for each in failed.value.results if not each.passed}
-    assert found == {"no_nulls(at.city)": 1, "bounds(at.size)": 1}
 
 
 def test_an_empty_part_is_checked_too(spark: Any, orders: Asset) -> None:

@@ -11,8 +11,7 @@ import pytest
 
 from assetflow.spark import layout as layout_module
 from assetflow.spark.layout import DatasetLayout, flushed_meanwhile
-from assetflow.spark.partitioned import PartitionedLayout
-from tests.spark.publisher import publish_text, write
+from tests.spark.publisher import publish_text
 
 FOLDER = Path(__file__).parent
 
@@ -125,20 +124,6 @@ def test_what_nobody_has_seen_pushes_out_no_version(dataset: Path) -> None:
         assert version_runs(dataset) == ["run-2", "run-3", "run-4"]
     publish_text(dataset, "6", "run-6")
     assert version_runs(dataset) == ["run-2", "run-3", "run-6"]
-
-
-def test_versions_from_before_a_dataset_had_partitions_are_left_alone(dataset: Path) -> None:
-    for number in range(1, 4):
-        publish_text(dataset, str(number), f"run-{number}")
-    dataset.rename(dataset.with_name("orders-old"))
-    for number in range(4, 6):
-        # As a write with a partition column does.
-        with DatasetLayout(dataset).stage(f"run-{number}", 1), PartitionedLayout(dataset).of("a").stage("x", 1) as own:
-            write(own.data, "partition")
-            PartitionedLayout(dataset).of("a").commit(own)
-            PartitionedLayout(dataset).show()
-    assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
-    assert content(dataset.with_name("orders-old")) == "3"
 
 
 SECONDS = 20.0

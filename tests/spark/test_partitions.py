@@ -71,15 +71,6 @@ def test_a_partition_is_replaced_and_the_others_are_not_touched(spark: Any, orde
     assert len(PartitionedLayout(path_of(orders)).of("a").versions()) == 2
 
 
-def test_a_failed_write_leaves_the_partition_whole(spark: Any, orders: Asset) -> None:
-    publish(spark.range(3), orders, partition_key="a")
-    with pytest.raises(PublishFailed):
-        publish(spark.range(3).selectExpr("raise_error('no') as id"), orders, partition_key="a")
-    with pytest.raises(PublishFailed):
-        publish(spark.range(3).selectExpr("raise_error('no') as id"), orders, partition_key="b")
-    assert plain(spark, orders) == {"a": [0, 1, 2]}
-
-
 def test_the_keys_of_a_column_replace_their_partitions_and_no_others(spark: Any, orders: Asset) -> None:
     publish(spark.range(9), orders, partition_key="c")
     frame = spark.range(10).selectExpr("id", "if(id < 7, 'a', 'b') AS letter")

@@ -14,9 +14,7 @@ from assetflow.authoring.recording import TaskRecording
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin
 from assetflow.errors import InvalidEvent, PublishFailed, UnknownAsset
-from assetflow.spark.data_files import table_version
 from assetflow.spark.layout import DatasetLayout
-from assetflow.spark.partitioned import directory_of
 from assetflow.spark.publish import publish, publish_together
 from assetflow.spark.reading import read
 from assetflow.spark.writes import Write, asset_path
@@ -108,15 +106,6 @@ def test_a_read_holds_on_to_its_version_and_may_replace_it(spark: Any, orders: A
     publish(spark.range(8), orders)
     assert before.count() == 3
     assert read(orders, spark).count() == 8
-
-
-def test_a_version_that_vanishes_is_looked_for_again(
-    spark: Any, orders: Asset, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    publish(spark.range(3), orders)
-    current, looks = DatasetLayout.current, iter([path_of(orders).with_name("orders.versions") / "000000-gone"])
-    monkeypatch.setattr(DatasetLayout, "current", lambda layout: next(looks, None) or current(layout))
-    assert read(orders, spark).count() == 3
 
 
 def test_reading_what_was_never_written_says_so(spark: Any, orders: Asset) -> None:
@@ -275,16 +264,3 @@ def test_rule_8_2_a_version_that_is_none_is_refused_before_anything_is_written(s
     with pytest.raises(InvalidEvent):
         publish(spark.range(1), orders, data_version=" ")
     assert not path_of(orders).exists()
-
-
-def test_rule_8_2_spark_lists_the_files_of_what_it_wrote_elsewhere(spark: Any, tmp_path: Path) -> None:
-    frame = spark.range(4).selectExpr("id", "CONCAT('a:', id % 2) AS key")
-    versions: list[str] = []
-    for _ in range(2):
-        frame.write.mode("overwrite").partitionBy("key").parquet(f"{tmp_path}/far")
-        versions += [
-            table_version(spark, f"file:{tmp_path}/far", "parquet", each) for each in ("", directory_of("a:0"))
-        ]
-    assert len(set(versions)) == 4
-    empty = table_version(spark, f"file:{tmp_path}/far", "parquet", directory_of("a:7"))
-    assert empty == hashlib.sha256(b"").hexdigest()

@@ -179,23 +179,6 @@ def test_a_first_parameter_spark_makes_an_asset_a_spark_task(tmp_path: Path, rec
     assert read(Asset(event.uri)).count() == 3
 
 
-def test_submitted_and_mapped(orders: Asset, tmp_path: Path, recorded: list[Recording]) -> None:
-    @spark_task(outlets=AssetAlias("parts"))
-    def produce(spark: Any, number: int, *, outlet_events: Any) -> Any:
-        part = Asset(f"file://{tmp_path}/lake/part-{number}")
-        outlet_events[AssetAlias("parts")].add(part)
-        return {part: spark.range(number)}
-
-    @flow
-    def around() -> list[Any]:
-        return produce.map([1, 2, 3]).result()
-
-    published = around()
-    assert sorted(each.metrics["rows"] for result in published for each in result.values()) == [1, 2, 3]
-    assert sorted(recording.events[0].metrics["rows"] for recording in recorded) == [1, 2, 3]
-    assert orders not in [event.asset for recording in recorded for event in recording.events]
-
-
 WRONG: dict[str, tuple[list[str], Callable[..., Any], str | None]] = {
     "no outlet": ([], lambda spark, _: spark.range(1), r"has no outlet.*Name one"),
     "two outlets": (["orders", "customers"], lambda spark, _: spark.range(1), r"Return {asset: DataFrame}"),
@@ -232,16 +215,6 @@ def test_no_place_for_the_session() -> None:
 
         @spark_task  # type: ignore[arg-type]
         def produce() -> None: ...
-
-
-def test_with_options_may_change_the_outlet(orders: Asset, customers: Asset, recorded: list[Recording]) -> None:
-    @spark_task(outlets=orders)
-    def produce(spark: Any) -> Any:
-        return spark.range(1)
-
-    run(produce.with_options(outlets=customers))
-    assert [event.asset for event in recorded[0].events] == [customers]
-    assert read(customers).count() == 1
 
 
 @pytest.mark.parametrize("runner", [ProcessPoolTaskRunner, ThreadPoolTaskRunner])

@@ -98,14 +98,3 @@ def test_a_server_that_dies(project: Path) -> None:
     assert remedy(project) == (
         f"Read {home}/logs/prefect-server.log; to start from nothing, without its history, delete {home}"
     )
-
-
-def test_a_work_pool_that_prefect_refuses(project: Path) -> None:
-    (project / "prefect.yaml").write_text(
-        "deployments: [{name: shop, entrypoint: 'flows.py:report', work_pool: {name: 'a/b'}}]\n"
-    )
-    with dev(project, ASSETFLOW_SPARK_REMOTE="") as process:
-        assert process.wait(120) == 2
-    assert "Prefect does not accept a work pool with this name: 'a/b'" in told(project)
-    assert "where: prefect.yaml" in told(project)
-    assert remedy(project) == ("Choose another name, of letters, digits and dashes, that does not begin with `prefect`")

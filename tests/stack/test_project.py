@@ -1,17 +1,17 @@
 """A project's files, and what is wrong with them, said before anything is started: where, and what to do."""
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
 import pytest
-import yaml
 
 from assetflow.errors import InvalidProject
 from assetflow.stack.deploying import load, main
 from assetflow.stack.environment import StackEnvironment, choose_port
-from assetflow.stack.flow_files import DEFAULT_POOL, read_project
+from assetflow.stack.flow_files import read_project, source_files
 from assetflow.stack.stack import Stack
 
 FLOW = "from assetflow import flow\n\n@flow\ndef report(): ...\n\ndef plain(): ...\n"
@@ -73,29 +73,6 @@ def test_a_file_that_hides_a_package_is_refused(folder: Path) -> None:
         read_project(folder)
 
 
-def test_each_pool_is_named_once_and_without_one_it_is_the_default(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("POOL_OF_MINE", "laptop")
-    given = [
-        {"name": "a", "entrypoint": "flows.py:report", "work_pool": {"name": "{{ $POOL_OF_MINE }}"}},
-        {"name": "b", "entrypoint": "flows.py:report", "work_pool": {"name": None, "work_queue_name": "q"}},
-        {"name": "c", "entrypoint": "flows.py:report"},
-        {"name": "d", "entrypoint": "package.flows.report", "work_pool": {"name": "laptop"}},
-    ]
-    (folder / "prefect.yaml").write_text(yaml.safe_dump({"name": "käse", "deployments": given}))
-    project = read_project(folder)
-    assert project.pools == ["laptop", DEFAULT_POOL]
-
-    project.write_completed(folder / "deploy.yaml")
-    written = yaml.safe_load((folder / "deploy.yaml").read_text())
-    pools = [each["work_pool"] for each in written["deployments"]]
-    assert pools[0] == {"name": "{{ $POOL_OF_MINE }}"}
-    assert pools[1] == {"name": DEFAULT_POOL, "work_queue_name": "q"}
-    assert pools[2:] == [{"name": DEFAULT_POOL}, {"name": "laptop"}]
-    assert written["name"] == "käse"
-
-
 @pytest.mark.parametrize(
     ("text", "entrypoint", "where", "message"),
     [
@@ -138,3 +115,13 @@ def test_a_project_that_cannot_be_imported_starts_nothing(folder: Path) -> None:
     with pytest.raises(InvalidProject, match="there is no module gone_and_lost"), Stack(environment, told.append):
         pass
     assert told == ["Stopping the stack"]
+
+
+def test_python_and_the_list_of_deployments_but_no_environment_and_no_data(tmp_path: Path) -> None:
+    for name in ("prefect.yaml", "a.py", "lib/b.py", "lake/x.csv", ".venv/c.py", "env/pyvenv.cfg", "env/d.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    found = source_files(tmp_path)
+    assert sorted(os.path.relpath(each, tmp_path) for each in found) == ["a.py", "lib/b.py", "prefect.yaml"]
+    os.utime(tmp_path / "lib" / "b.py", ns=(1, 1))
+    assert source_files(tmp_path) != found

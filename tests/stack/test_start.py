@@ -6,15 +6,14 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
 
-from assetflow.errors import PortInUse, StackFailed
+from assetflow.errors import PortInUse, PrefectUnreachable, StackFailed
 from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.stack import Stack
+from tests.environment.waiting import until
 
 pytestmark = pytest.mark.long
 
@@ -154,29 +153,37 @@ def test_the_stacks_spark_server_is_stopped_without_another_process(project: Pat
     assert not stack.environment.logs.exists()
 
 
-def test_a_stranger_on_the_port_is_not_taken_for_the_server(project: Path) -> None:
-    ours = b'{"home": "%s"}' % bytes(project / "home" / "prefect")
-    said = [b""]
-
-    class Stranger(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(200)
-            self.end_headers()
-            self.wfile.write(said[0])
-
-        def log_message(self, *_: object) -> None: ...
-
-    with HTTPServer(("127.0.0.1", 0), Stranger) as stranger:
-        threading.Thread(target=stranger.serve_forever).start()
-        stack = Stack(StackEnvironment(project, project / "home", stranger.server_port), lambda _: None)
-        try:
-            for answer in (b"true", b'{"home": "/elsewhere"}', b'["home"]', b"<html>", ours):
-                said[0] = answer
-                assert stack._server_answers() == (answer == ours)
-        finally:
-            stranger.shutdown()
-
-
 def is_alive(pid: int) -> bool:
     state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False).stdout
     return state.strip()[:1] not in ("", "Z")
+
+
+def test_prefect_that_does_not_answer_a_redeploy_ends_nothing(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[str] = []
+    stack = Stack(environment(project), told.append)
+
+    def unreachable() -> None:
+        raise PrefectUnreachable("Prefect does not answer")
+
+    monkeypatch.setattr(stack, "deploy", unreachable)
+    stack._reload()
+    assert "Nothing was deployed" in told[-1]
+
+
+def test_what_ends_while_it_is_watched_is_started_again(project: Path) -> None:
+    told: list[str] = []
+    stack = Stack(environment(project), told.append)
+    stack.environment.home.mkdir(parents=True)
+    stack._take_lock()
+    stack.evaluator._argv = [sys.executable, "-c", SLEEPS]
+    stack._start_process(stack.evaluator)
+    first = stack.evaluator.pid
+    assert first is not None
+    try:
+        with stack.watched():
+            os.kill(first, signal.SIGKILL)
+            until(lambda: stack.evaluator.pid != first)
+    finally:
+        stack.stop()
+    assert told[0] == "The evaluator ended with exit code -9; starting it again"
+    assert not is_alive(first)

@@ -3,24 +3,16 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
-from io import StringIO
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-import respx
-from rich.console import Console
 
-from assetflow.core.partitions import FixedKeyMapper, RollupMapper, SegmentWindow
-from assetflow.core.values.events import Origin, SourceFlowRun
-from assetflow.core.values.schedule_values import PartitionedAssetTimetable
-from assetflow.core.wire import recording_to_json
 from assetflow.ledger import Ledger, Reader
-from assetflow.stack.calls import FlowRun, PrefectCalls
-from assetflow.stack.demo import left_to_do
-from assetflow.stack.summary import Story, deployed_now, show
-from tests.ledger.making import NOW, A, B, deploy, event, recording, update
+from assetflow.stack.calls import FlowRun
+from assetflow.stack.summary import Story, deployed_now
+from tests.ledger.making import NOW, A, B, deploy, update
 
 
 @pytest.fixture
@@ -94,41 +86,3 @@ WRONG: dict[str, Callable[[Story], Story]] = {
 def test_what_is_wrong_is_told(story: Story, name: str) -> None:
     found: Any = WRONG[name](story).as_json()
     assert (found["ok"], [each["ok"] for each in found["consumers"]].count(False)) == (False, 1)
-
-
-@respx.mock(base_url="http://127.0.0.1:9/api")
-def test_a_damaged_artifact_is_waited_for_until_it_is_refused(tmp_path: Path, respx_mock: respx.MockRouter) -> None:
-    damaged, good = uuid4(), update(A)
-    artifacts = [{"id": str(damaged), "data": "{"}, {"id": str(uuid4()), "data": recording_to_json(good)}]
-    respx_mock.post("/artifacts/filter").respond(json=artifacts)
-    with Ledger.open(tmp_path / "ledger.db") as ledger, PrefectCalls("http://127.0.0.1:9/api") as calls:
-        assert left_to_do([], calls, ledger.reader).startswith("the recordings of 2 tasks were not in the ledger")
-        ledger.writer.events.record([good], NOW)
-        ledger.writer.events.refuse({}, "not JSON", "2.2", "prefect", damaged, NOW)
-        assert left_to_do([], calls, ledger.reader) == ""
-
-
-KEYS = ["a", "b", "c"]
-
-
-def test_partitions_of_a_run_share_a_line(tmp_path: Path) -> None:
-    mapper = RollupMapper(upstream_mapper=FixedKeyMapper("all"), window=SegmentWindow(KEYS))
-    run = Origin("task", flow_run=SourceFlowRun(uuid4(), flow_name="load", deployment_name="lake"))
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
-        deploy(ledger, PartitionedAssetTimetable(assets=A, default_partition_mapper=mapper), "all/one")
-        ledger.writer.events.record([recording(event(B))], NOW)
-        for keys in (KEYS, ["d"]):
-            updates = (event(A, partition_key=key, origin=run) for key in keys)
-            ledger.writer.events.record([recording(*updates)], NOW)
-    with Reader.open(tmp_path / "ledger.db") as reader:
-        story = Story.read(reader, [], deployed_now(reader))
-    console = Console(file=StringIO(), width=100)
-    summary: dict[str, Any] = story.as_json() | {"held_back": [], "results": {"checks": []}}
-
-    console.print(show(story, summary))
-
-    told: str = console.file.getvalue()  # pyright: ignore[reportAttributeAccessIssue]
-    (line,) = [line for line in told.splitlines() if "all/one" in line and "no run" in line]
-    assert line.split()[0] == "#2–#4"
-    assert "#2–#4" in line.partition("all/one")[2]
-    assert "#5 s3://lake/a" in told

@@ -62,18 +62,6 @@ def test_pages_of_runs_say_why_what_was_consumed_and_what_was_produced(site: Sit
     assert "<th>Partition</th>" not in site.get(f"/runs/{SOURCE}").text, "no update has a key"
 
 
-def test_an_unknown_run_says_what_it_may_be_and_a_mistyped_address_that_it_has_no_page(site: Site) -> None:
-    answer = site.get(f"/runs/{uuid4()}")
-    assert answer.status_code == 404
-    assert "This run is unknown" in read(answer.text).text
-    assert any(link.startswith(f"{PREFECT}/runs/flow-run/") for link in read(answer.text).links)
-    for address in ("/runs/no-id", "/assets/orders"):
-        mistyped = site.get(address)
-        assert mistyped.status_code == 404
-        assert f"There is no page {address}" in mistyped.text
-        assert "openapi.json" not in mistyped.text
-
-
 def test_a_decision_leads_to_its_run_and_one_without_says_why_it_has_none(make_site: MakeSite, ledger: Ledger) -> None:
     woken: list[int] = []
     site = make_site(on_recorded=lambda: woken.append(1))
@@ -123,26 +111,6 @@ def test_updates_and_decisions_stand_newest_first_and_can_be_filtered(site: Site
     assert "Similar names" in site.page("/activity?asset=ordrs").text
     assert "Similar names: report/nightly" in site.page("/activity?consumer=report/nightli").text
     assert site.get("/activity?asset=%20x%20:%20").status_code == 200
-
-
-def test_open_pages_look_again_until_runs_have_ended(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "audit/all", ORDERS)
-    (decision,) = update(ledger, ORDERS, 1)
-    pages = ("/activity", "/consumers", "/consumers/audit/all")
-
-    def looks(path: str) -> str:
-        triggers = [
-            each["hx-trigger"]
-            for each in site.page(path).named("div")
-            if "hx-trigger" in each and "run-states" not in each["hx-get"]
-        ]
-        return " ".join(each.partition("every ")[2] for each in triggers)
-
-    assert [looks(path).strip() for path in pages] == ["2s"] * 3
-    ledger.writer.decisions.launched(decision.id, RUN, NOON)
-    assert [looks(path).strip() for path in (*pages, f"/runs/{RUN}")] == ["10s"] * 4
-    ledger.writer.decisions.ended("Completed", NOON, flow_run_id=RUN)
-    assert [looks(path).strip() for path in (*pages, f"/runs/{RUN}")] == [""] * 4
 
 
 def test_pages_of_the_activity_hold_everything_once(site: Site, ledger: Ledger) -> None:

@@ -17,13 +17,11 @@ from assetflow.core.values.events import CheckResult, Origin, Recording, SourceF
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.watchers.intake import WatcherIntake
-from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.watchers import FileTrigger, MessageQueueTrigger
 from tests.api.fake_prefect import FakePrefect
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
-from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import Page, read
 
@@ -75,25 +73,6 @@ def test_8_13_the_page_of_an_asset_says_how_fresh_it_is(site: Site, ledger: Ledg
     assert "Data time 40 min ago" in page.text
 
 
-def test_what_a_flow_declares_to_make_has_its_page(make_site: MakeSite, ledger: Ledger, prefect: FakePrefect) -> None:
-    ingest = uuid4()
-    ledger.writer.lineage.declare(
-        ingest, "ingest/hourly", declaration_to_text(FlowDeclaration(produces=(ORDERS,))), NOON
-    )
-    site = make_site(prefect=prefect.connect)
-    assert site.page("/assets").rows[1] == "orders s3://lake/orders shop never ingest/hourly"
-
-    page = site.page(ASSET)
-    assert page.title == "orders · assetflow"
-    assert "Nothing has updated this asset. Materialize runs the flow that makes it." in page.text
-    graph = site.get("/api/v1/lineage", params={"focus": f"asset:{ORDERS.uri}"}).json()
-    assert [edge["source"] for edge in graph["edges"]] == ["flow:ingest/hourly"]
-    assert site.submit("/asset/materialize", ASSET, "/asset/materialize").status_code == 303
-    assert prefect.asked[0][0] == f"/deployments/{ingest}/create_flow_run"
-    assert site.submit("/asset/events", ASSET, "/asset/events").status_code == 303
-    assert [(event.uri, event.asset.name) for event in ledger.reader.events.find()] == [(ORDERS.uri, "orders")]
-
-
 def test_search_and_group_narrow_the_list(site: Site, ledger: Ledger) -> None:
     for minute, asset in enumerate((ORDERS, CUSTOMERS, HOURLY)):
         update(ledger, asset, minute)
@@ -122,18 +101,6 @@ def test_htmx_gets_the_list_alone_and_an_unknown_asset_is_not_found(site: Site, 
     assert "/asset?asset=orders" in site.page("/asset?asset=ordrs").links
 
 
-def test_thousands_are_paged(site: Site, ledger: Ledger) -> None:
-    for number in range(60):
-        update(ledger, Asset(f"s3://lake/{number:02}"), number)
-    first = site.page("/assets")
-    assert "1–50 of 60" in first.text
-    second = site.page("/assets?offset=50")
-    assert "51–60 of 60" in second.text
-    assert len(second.rows) == 11
-    assert "/assets?offset=50" in first.links
-    assert "/assets" in second.links
-
-
 def test_an_asset_with_its_events_and_receipts_at_a_glance(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
     deploy(ledger, "audit/all", ORDERS)
@@ -147,17 +114,6 @@ def test_an_asset_with_its_events_and_receipts_at_a_glance(site: Site, ledger: L
     )
     assert f"/events/{event_id(-3)}" in page.links
     assert "sk-1" not in site.get(ASSET).text
-
-
-def test_older_events_are_on_pages_of_their_own(site: Site, ledger: Ledger) -> None:
-    for number in range(25):
-        update(ledger, ORDERS, number)
-    page = site.page(ASSET)
-    assert len(page.rows) == 21
-    (older,) = [link for link in page.links if "before=" in link]
-    rest = site.page(older.partition("#")[0])
-    assert len(rest.rows) == 6
-    assert not [link for link in rest.links if "before=" in link]
 
 
 def test_partitions_are_a_map_with_gaps(site: Site, ledger: Ledger) -> None:
@@ -193,135 +149,6 @@ def test_a_key_is_missing_if_a_flow_waits_for_it(site: Site, ledger: Ledger) -> 
     missing = [f"2026-01-01T{hour:02}" for hour in (*range(8), 9, 11)]
     assert [key for key, words in states.items() if words == "expected, and never updated"] == missing
     assert states["2025-12-31T23"] == "never updated"
-
-
-def test_a_key_is_missing_if_it_is_known_to_an_eager_flow(site: Site, ledger: Ledger) -> None:
-    place = Place(ledger, NOON - timedelta(days=1))
-    place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper()))
-    place.deploy("board/shop", kept([CORE], [BOARD], mapper=IdentityMapper()))
-    made = [decision for day in (1, 2, 3, 4) for decision in place.update(RAW, f"2025-12-{day:02}")]
-    place.run("core/shop", made[0], CORE)
-    place.end(made[1], "failed")
-    page = site.page("/asset/partitions?asset=s3://lake/core")
-    words = ["updated", "its run failed", "a run makes it", "a run makes it"]
-    assert [*states_of(page).values()] == words
-    assert "Running: 2025-12-03, 2025-12-04. Failed: 2025-12-02." in page.text
-    for decision in made[2:]:
-        place.run("core/shop", decision)
-    assert [*states_of(site.page("/asset/partitions?asset=s3://lake/core")).values()] == [
-        *words[:2],
-        *["expected, and never updated"] * 2,
-    ]
-
-
-def test_a_range_of_the_map_leads_to_a_backfill(site: Site, ledger: Ledger) -> None:
-    report = Asset("s3://lake/report")
-    for number, key in enumerate(("2025-11-03", "2025-12-24")):
-        update(ledger, report, number, key)
-    address = f"/asset/partitions?asset={report.uri}"
-    assert not [given for given in site.page(address).named("form") if given.get("id") == "range"]
-    deploy(ledger, "report/shop", HOURLY, produces=(report,))
-    page = site.page(address)
-    assert "/backfills/new?asset=s3%3A%2F%2Flake%2Freport&start=2025-12&end=2025-12" in page.links
-    assert page.form("/backfills/new") == {"asset": report.uri}
-    fields = {given["name"]: given.get("value", "") for given in page.named("input")}
-    assert (fields["start"], fields["end"]) == ("2025-11-03", "2025-12-24")
-
-
-def hours(*keys: str) -> list[str]:
-    return [f"2013-01-{key}" for key in keys]
-
-
-def test_the_map_opens_at_the_newest_key_and_misses_nothing_behind_it(make_site: MakeSite, ledger: Ledger) -> None:
-    for number, key in enumerate(hours("02T00", "04T21", "04T22")):
-        update(ledger, HOURLY, number, key)
-    page = make_site().page("/asset/partitions?asset=hourly")
-    assert "3 of 71 keys of this range updated" in page.text
-    assert "2013-01-04T23: never updated" not in titles(page)
-    assert "2013-01-04T22: updated" in titles(page)
-    assert [given["role"] for given in page.named("form")] == ["search"]
-
-
-def titles(page: Page) -> list[str]:
-    return [given["title"] for _, given in page.tags if "title" in given]
-
-
-@pytest.fixture
-def long_ago(ledger: Ledger) -> list[str]:
-    """Hours of two days, with a month between them."""
-    keys = hours("02T00", "02T01", "31T23")
-    for number, key in enumerate(keys):
-        update(ledger, HOURLY, number, key)
-    return keys
-
-
-@pytest.mark.usefixtures("long_ago")
-def test_a_bar_shows_the_whole_range_and_moves_the_map(site: Site) -> None:
-    page = site.page("/asset/partitions?asset=hourly")
-    (slices, *_) = [given for _, given in page.tags if given.get("class") == "bar"]
-    assert slices["aria-label"] == "All partitions, from 2013-01-02T00 to 2013-01-31T23"
-    bar = [given for name, given in page.tags if name == "a" and "slice" in given.get("class", "").split()]
-    assert (bar[0]["title"], bar[0]["class"]) == ("2013-01-02T00 – 2013-01-02T13: 2 of 14 updated", "slice slice-some")
-    assert bar[1]["class"] == "slice slice-none"
-    assert "aria-current" not in bar[0]
-    assert "aria-current" in bar[-1]
-    moved = site.page(bar[0]["href"])
-    assert "2013-01-02T01: updated" in titles(moved)
-    assert "2 of 336 keys shown here updated; 3 keys in all." in moved.text
-
-
-@pytest.mark.usefixtures("long_ago")
-def test_earlier_later_and_a_date_move_the_map(site: Site) -> None:
-    page = site.page("/asset/partitions?asset=hourly&at=2013-01-10")
-    (date,) = [given for given in page.named("input") if given.get("type") == "date"]
-    assert (date["name"], date["value"], date["min"], date["max"]) == ("at", "2013-01-10", "2013-01-02", "2013-01-31")
-    (earlier, later) = [given["href"] for name, given in page.tags if name == "a" and given.get("class") == "button"]
-    assert "2013-01-02T00: updated" in titles(site.page(earlier))
-    later_page = site.page(later)
-    assert "2013-01-20T00: never updated" in titles(later_page)
-    assert site.get("/asset/partitions?asset=hourly&at=9999-12-31").status_code == 200
-
-
-@pytest.mark.usefixtures("long_ago")
-def test_a_key_moves_the_map_and_the_address_keeps_the_position(site: Site) -> None:
-    page = site.page("/asset?asset=hourly&key=2013-01-02T01")
-    (part,) = [given["hx-get"] for given in page.named("div") if given.get("id") == "partitions"]
-    shown = site.page(part)
-    (marked,) = [given for _, given in shown.tags if "cell" in given.get("class", "") and "aria-current" in given]
-    assert marked["title"] == "2013-01-02T01: updated"
-    at = f"/asset?asset={quote(HOURLY.uri, safe='')}&key=2013-01-02T01&at=2013-01-10T00%3A00%3A00"
-    headers = {"hx-request": "true", "hx-current-url": f"{site.base_url}/asset?asset=hourly&key=2013-01-02T01&x=1"}
-    moved = site.get("/asset/partitions?asset=hourly&at=2013-01-10", headers=headers)
-    assert moved.headers["hx-replace-url"] == at
-    (again,) = [given["hx-get"] for given in site.page(at).named("div") if given.get("id") == "partitions"]
-    assert again.endswith("&key=2013-01-02T01&at=2013-01-10T00%3A00%3A00")
-
-
-def test_the_bar_counts_months_and_years(site: Site, ledger: Ledger) -> None:
-    for number, key in enumerate(("1970-01", "1970-02", "2026-01")):
-        update(ledger, HOURLY, number, key)
-    page = site.page("/asset/partitions?asset=hourly")
-    bar = [given["title"] for name, given in page.tags if name == "a" and "slice" in given.get("class", "").split()]
-    assert sum(int(title.split()[-2]) for title in bar) == 56 * 12 + 1
-    assert sum(int(title.split()[-4]) for title in bar) == 3
-
-
-def test_an_asset_without_partitions_has_no_map(site: Site, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 0)
-    answer = site.get("/asset/partitions?asset=orders", headers={"hx-request": "true"})
-    assert read(answer.text).text.strip() == ""
-    # It appears with the first key.
-    assert 'hx-trigger="live-events from:body' in answer.text
-
-
-def test_the_map_follows_updates_where_it_stands(site: Site, ledger: Ledger) -> None:
-    update(ledger, HOURLY, 0, "2026-01-01T05:00:00")
-    page = site.page("/asset/partitions?asset=hourly&at=2026-01-01T00:00:00&key=2026-01-01T05:00:00")
-    (asks,) = [given for given in page.named("div") if given.get("id") == "partitions-now"]
-    assert "&at=2026-01-01T00%3A00%3A00" in asks["hx-get"]
-    assert "&key=2026-01-01T05%3A00%3A00" in asks["hx-get"]
-    assert "live-events from:body" in asks["hx-trigger"]
-    assert "live-decisions from:body" in asks["hx-trigger"]
 
 
 def test_keys_that_are_not_times_are_listed_with_their_states_and_backfilled(site: Site, ledger: Ledger) -> None:
@@ -389,22 +216,6 @@ def test_an_event_that_is_sent_twice_is_recorded_once(site: Site, ledger: Ledger
     assert len(ledger.reader.events.find()) == 2
 
 
-@pytest.mark.parametrize(
-    ("place", "dialog"), [("/asset/events", "create-event"), ("/asset/materialize", "materialize")]
-)
-def test_each_form_has_an_address(site: Site, ledger: Ledger, place: str, dialog: str) -> None:
-    deploy(ledger, "ingest/hourly", Asset("s3://lake/landing"), produces=(ORDERS,))
-    page = site.page(ASSET)
-    (opener,) = [given for given in page.named("a") if given.get("data-opens") == dialog]
-    shown = site.page(opener["href"])
-    assert opener["href"].startswith(place)
-    assert [given["id"] for given in shown.named("dialog") if "open" in given] == [dialog]
-    ids = [given["id"] for _, given in shown.tags if "id" in given]
-    assert len(ids) == len(set(ids))
-    labels = [given["for"] for given in shown.named("label") if "for" in given]
-    assert set(labels) <= set(ids)
-
-
 @pytest.fixture
 def maker(ledger: Ledger) -> UUID:
     """A deployment that makes orders, which were updated before."""
@@ -469,14 +280,6 @@ def test_when_nothing_can_be_started_the_form_says_so(prefect: FakePrefect, mate
     assert "Prefect does not answer. Check that the Prefect server is running" in answer.text
 
 
-@pytest.mark.usefixtures("maker")
-def test_of_several_flows_one_is_chosen(ledger: Ledger, prefect: FakePrefect, materialize: Materialize) -> None:
-    second = deploy(ledger, "two/b", Asset("s3://lake/landing"), produces=(ORDERS,))
-    assert materialize(producer="no/such").status_code == 422
-    assert materialize(producer="two/b").status_code == 303
-    assert prefect.asked[0][0] == f"/deployments/{second.deployment_id}/create_flow_run"
-
-
 def test_an_event_tells_where_it_came_from_and_every_receipt(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
     deploy(ledger, "audit/all", AssetAlias("fresh"))
@@ -494,15 +297,3 @@ def test_an_event_tells_where_it_came_from_and_every_receipt(site: Site, ledger:
     assert "Check failed sane: found 2, wanted no <b>" in page.text
     assert '"password": "[redacted]"' in page.text
     assert f"/runs/{run.id}" in page.links
-
-
-def test_very_many_receipts_are_on_pages_of_their_own(site: Site, ledger: Ledger) -> None:
-    for number in range(60):
-        deploy(ledger, f"report/{number:02}", ORDERS)
-    update(ledger, ORDERS, 1)
-    first = site.page(f"/events/{event_id(1)}")
-    assert "1–50 of 60" in first.text
-    assert len(first.rows) == 51
-    rest = site.page(f"/events/{event_id(1)}?offset=50")
-    assert "51–60 of 60" in rest.text
-    assert rest.rows[-1].startswith("consumed report/59")

@@ -115,13 +115,3 @@ def test_a_switch_that_is_not_possible_changes_nothing(site: Site, place: Place)
     assert site.get("/backfills/1/stop").headers["location"] == "/backfills/1"
     assert site.post("/backfills/1/resume", data={}).status_code == 422
     assert place.ledger.reader.backfills.all()[0].state == "completed"
-
-
-@pytest.mark.usefixtures("place")
-def test_a_long_backfill_is_paged(site: Site) -> None:
-    new = f"{NEW}&start=2026-01&end=2026-06&concurrency=200"
-    site.submit("/backfills/new", new, "/backfills/new")
-    first = site.page("/backfills/1")
-    older = [each for each in first.links if "after=" in each]
-    assert older == ["/backfills/1?state=asked&after=49"]
-    assert len(site.page(older[0]).rows) == len(first.rows)

@@ -7,22 +7,13 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow import Eager
-from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedule_values import AssetOrTimeSchedule
 from assetflow.core.values.timing import Deadline, Intake
-from assetflow.core.wire.deployments import NOTES
 from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
-from assetflow.ledger.records import ConsumerFilter
-from assetflow.operations import runs_by_hand
-from assetflow.prefect_io import rest
-from assetflow.prefect_io.connection import AskAgain
 from assetflow.web import consumer as pages_of_consumers
 from tests.api.fake_prefect import FakePrefect
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
-from tests.ledger.making import deploy_maker
-from tests.ledger.read.test_ended_runs import ended
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import read
 
@@ -47,84 +38,6 @@ def test_consumers_are_listed_with_how_far_they_are(site: Site, ledger: Ledger) 
     assert [row.split()[0] for row in site.page("/consumers?show=paused").rows[1:]] == ["audit/all"]
     assert [row.split()[0] for row in site.page("/consumers?search=REPORT").rows[1:]] == ["report/nightly"]
     assert "No consumer has “zzz” in its name" in site.page("/consumers?search=zzz").text
-
-
-def test_the_list_is_ordered_as_its_address_says(site: Site, ledger: Ledger) -> None:
-    for name in ("a/never", "b/long", "c/first", "d/second"):
-        deploy(ledger, name, {"a/never": HOURLY, "b/long": CUSTOMERS & HOURLY}.get(name, ORDERS))
-    for minute in (-3, -2):
-        update(ledger, CUSTOMERS, minute)
-    update(ledger, ORDERS, -1)
-    deploy(ledger, "a/early", CUSTOMERS)
-    update(ledger, CUSTOMERS, 0)
-
-    def names(order: str) -> list[str]:
-        page = site.page(f"/consumers?sort={order}")
-        (sorted_by,) = [each["aria-sort"] for each in page.named("th") if "aria-sort" in each]
-        assert sorted_by == ("ascending" if order in ("name", "-decided", "-queued") else "descending")
-        return [row.split()[0] for row in page.rows[1:]]
-
-    assert names("name") == ["a/early", "a/never", "b/long", "c/first", "d/second"]
-    assert names("decided") == ["a/early", "d/second", "c/first", "a/never", "b/long"]
-    assert names("queued") == ["b/long", "a/early", "a/never", "c/first", "d/second"]
-    assert names("-name") == ["d/second", "c/first", "b/long", "a/never", "a/early"]
-    assert names("-decided")[-1] == "a/early"
-    assert names("-queued")[-1] == "b/long"
-    sorts = [each["href"] for each in site.page("/consumers?show=active").named("a") if each.get("class") == "sorts"]
-    assert sorts == [f"/consumers?show=active&sort={order}" for order in ("-name", "queued", "decided")]
-    kept = site.page("/consumers?sort=queued&show=active").form("/consumers/switch")
-    assert kept == {"sort": "queued", "show": "active"}
-
-
-def test_the_pop_up_holds_the_condition_with_the_facts(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", ORDERS & (CUSTOMERS | HOURLY) & Asset.ref(name="nobody"))
-    update(ledger, ORDERS, 0)
-    asked = [each["hx-get"] for each in site.page("/consumers").named("a") if "hx-get" in each]
-    assert asked == [f"{REPORT}/condition"]
-    part = site.get(asked[0], headers={"hx-request": "true"})
-    assert "<html" not in part.text
-    page = read(part.text)
-    assert "All of these satisfied" not in page.text
-    assert "1 of 3 updated: can never be satisfied" in page.text
-    assert f"Satisfied by event {str(event_id(0))[:8]}" in page.text
-    assert "no asset is named 'nobody'" in page.text
-    levels = [each["class"] for each in page.named("li")]
-    assert levels == [
-        "depth-0 is-never",
-        "depth-1 is-satisfied",
-        "depth-1 is-waiting",
-        "depth-2 is-waiting",
-        "depth-2 is-waiting",
-        "depth-1 is-never",
-    ]
-
-
-def test_the_list_says_how_far_each_condition_is(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "all/two", ORDERS & CUSTOMERS)
-    deploy(ledger, "any/three", HOURLY | CUSTOMERS | Asset("s3://lake/x"))
-    deploy(ledger, "one/done", ORDERS)
-    deploy(ledger, "hourly/times", timedelta(hours=1))
-    deploy_maker(ledger, Eager(), [Asset("s3://lake/kept")], [Asset("s3://lake/raw")], "kept/eager")
-    (decision,) = update(ledger, ORDERS, 0)
-
-    def rows() -> dict[str, str]:
-        return {row.split()[0]: row for row in site.page("/consumers").rows[1:]}
-
-    assert "waiting for 1 asset" in rows()["one/done"]
-    ledger.writer.decisions.ended("Completed", NOON, decision_id=decision.id)
-    assert "waiting for 1 asset" in rows()["one/done"], "the same as after a run that failed"
-    assert "1 of 2 updated" in rows()["all/two"]
-    assert "waiting for one of 3 assets" in rows()["any/three"]
-    assert "time only" in rows()["hourly/times"]
-    assert "eager" in rows()["kept/eager"]
-
-
-def test_thousands_are_paged(site: Site, ledger: Ledger) -> None:
-    for number in range(55):
-        deploy(ledger, f"flow/{number:02}", ORDERS)
-    assert "1–50 of 55" in site.page("/consumers").text
-    assert len(site.page("/consumers?offset=50").rows) == 6
-    assert ledger.reader.consumers.listed(ConsumerFilter(), offset=1_000) == ([], 55)
 
 
 def test_a_consumer_tells_why_and_shows_queue_and_decisions(site: Site, ledger: Ledger) -> None:
@@ -170,15 +83,6 @@ def test_a_consumer_shows_its_next_instants_and_the_deadlines_that_it_missed(sit
     assert "Missed deadlines" in missed.text
     assert any(row.endswith("customers 1 reported") for row in missed.rows)
     assert "Runs when orders OR customers was updated" in missed.text
-
-
-def test_a_consumer_shows_a_note_and_an_unknown_one_which_may_be_meant(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", ORDERS)
-    ledger.writer.set_cursor(NOTES, {"report/nightly": "report/nightly runs beside report/new"})
-    assert "report/nightly runs beside report/new." in site.page(REPORT).text
-    answer = site.get("/consumers/report/nightli")
-    assert answer.status_code == 404
-    assert "Similar names: report/nightly" in read(answer.text).text
 
 
 def test_queued_events_are_removed_with_a_reason_one_or_all(site: Site, ledger: Ledger) -> None:
@@ -251,32 +155,6 @@ def test_run_now_starts_a_run_that_consumes_nothing(make_site: MakeSite, ledger:
     assert body["context"]["assetflow"]["partition_key"] == "2026-01-01"
 
 
-@pytest.fixture
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rest, "WHEN_BUSY", AskAgain(times=2, first_pause=0.0))
-
-
-@pytest.mark.usefixtures("no_pauses")
-def test_prefect_that_is_busy_for_a_moment_is_asked_again_for_the_same_run(make_site: MakeSite, ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", ORDERS)
-    told = prefect(PrefectUnreachable("Prefect answers 503"), times=2)
-    answer = make_site(prefect=told.connect).submit(f"{REPORT}/run", REPORT, f"{REPORT}/run")
-    assert answer.headers["location"] == f"{REPORT}?started={UUID(int=5)}"
-    assert len(told.asked) == 3
-    assert len({body["idempotency_key"] for _, body in told.asked}) == 1
-
-
-def test_prefect_that_is_slow_is_asked_once(
-    make_site: MakeSite, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs_by_hand, "SECONDS_TO_ANSWER", 0.0)
-    deploy(ledger, "report/nightly", ORDERS)
-    told = prefect(PrefectUnreachable("Prefect does not answer (ReadTimeout)"))
-    answer = make_site(prefect=told.connect).submit(f"{REPORT}/run", REPORT, f"{REPORT}/run")
-    assert (answer.status_code, len(told.asked)) == (422, 1)
-    assert "Prefect does not answer (ReadTimeout)" in read(answer.text).text
-
-
 def test_the_page_says_that_a_switch_is_on_its_way(site: Site, ledger: Ledger) -> None:
     consumer = deploy(ledger, "report/nightly", ORDERS)
     asked = site.page(f"{REPORT}?asked=pause")
@@ -307,14 +185,6 @@ def test_a_switch_that_prefect_refuses_is_told_on_the_page(make_site: MakeSite, 
     assert site.get(f"{REPORT}/switch").headers["location"] == REPORT
 
 
-@pytest.mark.parametrize(("place", "dialog"), [("run", "run-now"), ("remove", "remove")])
-def test_each_form_of_a_consumer_has_an_address(site: Site, ledger: Ledger, place: str, dialog: str) -> None:
-    deploy(ledger, "report/nightly", ORDERS)
-    page = site.page(f"{REPORT}/{place}")
-    assert [given["id"] for given in page.named("dialog") if "open" in given] == [dialog]
-    assert page.title.startswith("report/nightly")
-
-
 def test_a_page_says_why_it_did_not_run_at_another_time(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
     update(ledger, ORDERS, 1)
@@ -328,30 +198,6 @@ def test_a_page_says_why_it_did_not_run_at_another_time(site: Site, ledger: Ledg
     told = site.get("/api/v1" + REPORT, params={"at": "2026-01-01T12:30:00Z"}).json()
     assert (told["at"], told["condition"][0]["state"]) == ("2026-01-01T12:30:00Z", "waiting")
     assert "“noon” is not a time" in site.page(f"{REPORT}?at=noon").text
-
-
-def test_consumers_that_are_selected_are_asked_for_alone_and_stay_selected(site: Site, ledger: Ledger) -> None:
-    for name in ("report/a", "report/b", "audit/all"):
-        deploy(ledger, name, ORDERS)
-    selected = "names=report/a&names=audit/all"
-    asked = site.page(f"/consumers/switch?paused=yes&{selected}")
-    assert asked.form("/consumers/switch")["names"].split("\n") == ["audit/all", "report/a"]
-    assert "switch-all" not in {
-        each.get("id") for each in site.page(f"/consumers/switch?paused=no&{selected}").named("dialog")
-    }
-    ticks = [each for each in site.page(f"/consumers?{selected}").named("input") if each.get("name") == "names"]
-    assert [each["value"] for each in ticks if "checked" in each] == ["audit/all", "report/a"]
-
-
-def test_the_last_runs_of_a_consumer_are_bars_in_its_row(site: Site, ledger: Ledger) -> None:
-    flow = deploy(ledger, "report/nightly", ORDERS).deployment_id
-    runs = [ended(flow, hour, outcome) for hour, outcome in enumerate(["failed", *["completed"] * 8, "crashed"])]
-    ledger.writer.ended_runs.add(runs, NOON)
-    page = site.page("/consumers")
-    (bars,) = (each for each in page.named("svg") if each.get("class") == "runs")
-    assert bars["aria-label"] == "Last 8 runs: 1 failed"
-    assert [each["class"] for each in page.named("rect")] == [*["good"] * 7, "bad"]
-    assert "/runs?flow=report%2Fnightly" in page.links
 
 
 def test_the_consumers_of_a_page_are_paused_at_once(

@@ -59,11 +59,6 @@ def keep_diff(ledger: Ledger, now: datetime = NOON) -> None:
     ledger.writer.set_cursor(CURSOR, as_json(kept))
 
 
-def test_the_page_says_how_to_keep_a_comparison(site: Site) -> None:
-    assert "assetflow diff --replay 7d --page" in site.page("/diff").text
-    assert "/diff" in site.page("/consumers").links
-
-
 @pytest.mark.rule("11.5")
 def test_the_page_shows_every_stage_with_all_of_its_words(site: Site, ledger: Ledger) -> None:
     keep_diff(ledger)

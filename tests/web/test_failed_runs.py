@@ -12,7 +12,6 @@ from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
 from tests.web.conftest import MakeSite
-from tests.web.html import read
 
 RUN, NEW = UUID(int=11), UUID(int=12)
 DEPLOYMENT = UUID(int=13)
@@ -124,23 +123,3 @@ def test_a_form_that_is_sent_twice_asks_for_one_run(make_site: MakeSite, ledger:
         assert first == second != later
         site.post(action, data=shown | {"partition_key": "2027"})
         assert prefect.asked[-1][1]["idempotency_key"] != first, "it was filled in otherwise"
-
-
-def test_what_prefect_cannot_do_is_said_on_the_page_of_the_run(make_site: MakeSite, ledger: Ledger) -> None:
-    failed(ledger)
-    prefect = Prefect()
-    site, end = make_site(prefect=prefect.connect), f"/runs/{RUN}/end"
-    fields = site.page(end).form(f"/runs/{RUN}/again")
-    prefect.run = None
-    assert "Prefect does not know this run, or has deleted it." in site.page(end).text
-    refused = site.post(f"/runs/{RUN}/again", data=fields)
-    assert (refused.status_code, "Nothing was changed." in read(refused.text).text) == (409, True)
-    assert site.get(f"/runs/{RUN}/again").headers["location"] == f"/runs/{RUN}"
-    prefect.is_away = True
-    assert "Prefect does not answer." in site.page(end).text
-
-
-def test_a_run_that_has_completed_offers_nothing(make_site: MakeSite) -> None:
-    page = make_site(prefect=Prefect(state_type="COMPLETED", state_name="Completed").connect).page(f"/runs/{RUN}/end")
-    assert "What Prefect says Completed" in page.text
-    assert "Run again" not in page.text

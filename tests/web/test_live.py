@@ -11,13 +11,11 @@ import pytest
 from assetflow import Asset, AssetWatcher
 from assetflow.api.requests import Backend
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease import NOT_WATCHING, SILENT, STOPPED, Holder, Role
-from assetflow.ledger.read.freshness import HELD_UP
+from assetflow.ledger.lease import SILENT, STOPPED, Holder, Role
 from assetflow.watchers import FileTrigger
 from assetflow.web import live as live_module
 from assetflow.web.live import LedgerChange, Live
-from assetflow.web.troubles import troubles_of
-from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
+from tests.cli.shop import NOON, ORDERS, deploy, update
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import read
 
@@ -72,22 +70,6 @@ async def test_what_came_between_a_page_and_its_stream_is_told(live: Live, ledge
     assert again.uris is None
 
 
-async def test_a_page_that_has_seen_all_is_told_nothing(live: Live, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 1)
-    newest = ledger.reader.feed.end()
-    async with listening(live):
-        await looked(live)
-        stream = live.changes(newest)
-        waiting = asyncio.ensure_future(anext(stream))
-        await asyncio.sleep(0)
-        update(ledger, CUSTOMERS, 2)
-        async with asyncio.timeout(SOON):
-            told = await waiting
-        assert told is not None
-        assert told.uris == {CUSTOMERS.uri}
-        await stream.aclose()
-
-
 async def test_events_and_decisions_are_told_with_whose_they_are(live: Live, ledger: Ledger) -> None:
     deploy(ledger, "audit/all", ORDERS)
     async with listening(live) as heard:
@@ -105,18 +87,6 @@ async def test_events_and_decisions_are_told_with_whose_they_are(live: Live, led
                 )
     assert found.uris == {ORDERS.uri}
     assert found.consumers == {"audit/all"}
-
-
-async def test_one_look_serves_all_pages(live: Live, ledger: Ledger) -> None:
-    async with listening(live) as one, listening(live) as other:
-        await looked(live)
-        await asyncio.to_thread(update, ledger, CUSTOMERS, 1)
-        for heard in (one, other):
-            async with asyncio.timeout(SOON):
-                change = await heard.get()
-            assert change is not None
-            assert "events" in change.kinds
-    assert live.seen is None, "nobody looks when no page is open"
 
 
 def test_a_page_says_why_nobody_evaluates_and_since_when(make_site: MakeSite, ledger: Ledger) -> None:
@@ -169,37 +139,10 @@ def test_what_needs_prefect_is_not_offered_while_it_is_away(make_site: MakeSite,
     assert offered()
 
 
-def test_banners_show_commands_as_code_and_each_reason_once(make_site: MakeSite) -> None:
-    told = {"times": "run `assetflow status`, or ask <b>", "starting": "an odd ` and `<i>`"}
-    site = make_site(troubles=lambda: told)
-    answer = site.get("/troubles").text
-    assert "with <code>assetflow evaluator start</code>." in answer
-    assert "run <code>assetflow status</code>, or ask &lt;b&gt;" in answer
-    assert "an odd <code> and </code>&lt;i&gt;`" in answer
-    gone = "Prefect does not answer: <b>. Check that it runs (`prefect server start`)"
-    site = make_site(troubles=lambda: {"deployments": gone, "launching": gone, "binding": gone, "times": "odd `"})
-    html = site.get("/troubles").text
-    assert (html.count("Prefect cannot be reached"), html.count("Trouble with")) == (1, 1)
-    assert "&lt;b&gt;. Check that it runs (<code>prefect server start</code>). <a href=" in html
-    assert "odd `.</p>" in html
-
-
 def watched(ledger: Ledger) -> None:
     """Two watchers are deployed."""
     watchers = [AssetWatcher(name, FileTrigger(f"/{name}/*")) for name in ("landing", "other")]
     deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=watchers))
-
-
-def test_a_page_says_that_no_process_watches_what_is_outside(site: Site, ledger: Ledger) -> None:
-    ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
-    assert "watches" not in site.get("/troubles").text
-    watched(ledger)
-    assert f"{NOT_WATCHING.reason}. Messages, files and tables wait" in read(site.get("/troubles").text).text
-    watching = Holder.this_process(uuid4(), Role.WATCHERS)
-    ledger.writer.lease.acquire(watching, datetime.now(UTC) - timedelta(minutes=7))
-    assert "Last sign of life: " in read(site.get("/troubles").text).text
-    ledger.writer.lease.acquire(watching, seconds=3600)
-    assert "watches" not in site.get("/troubles").text
 
 
 def test_a_page_names_a_watcher_that_fails(site: Site, ledger: Ledger) -> None:
@@ -215,11 +158,3 @@ def test_a_page_names_a_watcher_that_fails(site: Site, ledger: Ledger) -> None:
     for name in ("landing", "other"):
         ledger.writer.watchers.switch(name, paused=True, now=datetime.now(UTC))
     assert "watcher" not in site.get("/troubles").text.replace("evaluator", "")
-
-
-def test_troubles_of_another_process_are_those_of_the_ledger(ledger: Ledger) -> None:
-    assert [each.title for each in troubles_of(Backend(ledger))] == [STOPPED.reason]
-    kept = {"name": "reading Prefect's logs", "since": NOON.isoformat(), "reason": "Prefect does not answer"}
-    ledger.writer.set_cursor(HELD_UP, [kept])
-    ledger.writer.lease.acquire(Holder.this_process(uuid4()), seconds=3600)
-    assert [each.title for each in troubles_of(Backend(ledger))] == ["Prefect cannot be reached"]

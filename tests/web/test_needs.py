@@ -11,7 +11,6 @@ from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.timing import Deadline
-from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
@@ -101,39 +100,6 @@ def test_all_are_listed_and_those_that_nothing_made_good_need_a_person(make_site
     ]
 
 
-def test_a_run_that_no_decision_started_says_what_is_known_of_it(make_site: MakeSite, ledger: Ledger) -> None:
-    bad_day(ledger)
-    site = make_site(now=lambda: NOON + timedelta(hours=1))
-    for flow, words in (
-        ("orders-producer/shop", "The run was started by hand. Nothing has made it good."),
-        ("nightly/shop", "The timetable of its deployment started the run. Nothing has made it good."),
-        ("loader/shop", "The run was started by hand. Something has made it good since."),
-    ):
-        (last, *_) = ledger.reader.ended_runs.find(failed=True, flow=flow)
-        page = site.page(f"/runs/{last.flow_run_id}").text
-        assert words in page
-        assert f"Flow {flow}" in page
-        assert "unknown" not in page
-
-
-def test_pages_of_a_flow_say_first_what_failed_its_own_runs_or_its_makers(site: Site, ledger: Ledger) -> None:
-    bad_day(ledger)
-    page = site.page("/consumers/forecast/shop")
-    assert "Failed 8 times since 2026-01-01 12:02:00 UTC, last: n/a in line 7. Nothing has made it good." in page.text
-    assert "/runs?flow=forecast%2Fshop" in page.links
-    assert {"aria-label": "Retry forecast/shop", "class": "button small"} in page.named("button")
-    assert "2026-01-01 failed: no such file. Nothing" in site.page("/consumers/visits/shop").text
-    assert "Failed: no such file" in site.page("/consumers/visits/shop?key=2026-01-01").text
-    assert "no such file" not in site.page("/consumers/visits/shop?key=2026-01-02").text
-    assert "Runs at 02:00 every day" in site.page("/consumers/nightly/shop").text
-    told = "orders-producer/shop crashed at 2026-01-01 12:01:00 UTC: no memory"
-    assert told in site.page("/consumers/forecast/shop").text
-    assert "orders-producer/shop crashed" in site.page(f"/asset?asset={ORDERS.uri}").text
-    assert "loader/shop crashed" not in site.page(f"/asset?asset={SHOP.uri}").text
-    update(ledger, ORDERS, 30)
-    assert told not in site.page("/consumers/forecast/shop").text
-
-
 @pytest.mark.rule("4.9")
 def test_an_explanation_names_what_failed_and_a_retry_finds_runs_by_time(ledger: Ledger) -> None:
     bad_day(ledger)
@@ -148,13 +114,6 @@ def test_an_explanation_names_what_failed_and_a_retry_finds_runs_by_time(ledger:
     days = reader.consumers.named("visits/shop")
     assert days is not None
     assert [len(partition_explanation(reader, days, f"2026-01-0{day}").failing) for day in (1, 2)] == [1, 0]
-
-
-def test_a_maker_without_a_schedule_leads_to_its_runs(site: Site, ledger: Ledger) -> None:
-    told = declaration_to_text(FlowDeclaration(produces=(ORDERS,)))
-    ledger.writer.lineage.declare(uuid4(), "loader/shop", told, NOON)
-    assert site.get("/consumers/loader/shop").headers["location"] == "/runs?flow=loader%2Fshop"
-    assert site.get("/consumers/loader/shap").status_code == 404
 
 
 def test_what_else_needs_a_person(ledger: Ledger) -> None:
@@ -172,29 +131,6 @@ def test_what_else_needs_a_person(ledger: Ledger) -> None:
     ]
     assert found[1].words == "2 times in a day, last: no uri 2"
     assert needs_of(ledger.reader, NOON + timedelta(days=2), {})[0].kind == "undeliverable"
-
-
-def test_a_long_list_shows_the_first_and_the_way_to_all(site: Site, ledger: Ledger) -> None:
-    flows = [deploy(ledger, f"flow-{number}/shop", ORDERS).deployment_id for number in range(14)]
-    ledger.writer.ended_runs.add([run(flow, 1, error=str(uuid4())) for flow in flows], NOON)
-    page = site.page("/")
-    assert "3 more" in page.text
-    assert "/?whole=true" in page.links
-    assert "flow-0/shop" in site.page("/?whole=true").text
-
-
-def test_a_last_run_that_failed_is_found_whoever_started_it(site: Site, ledger: Ledger) -> None:
-    bad_day(ledger)
-
-    def failed() -> list[str]:
-        return [row.split()[0] for row in site.page("/consumers?show=failed").rows[1:]]
-
-    assert failed() == ["forecast/shop", "fraud-check/shop", "nightly/shop"]
-    by_time = ledger.reader.consumers.named("nightly/shop")
-    assert by_time is not None
-    ledger.writer.ended_runs.add([run(by_time.consumer.deployment_id, 50, "completed", started_by="hand")], NOON)
-    update(ledger, ORDERS, 51)
-    assert failed() == ["fraud-check/shop"], "forecast is to run again"
 
 
 def test_what_failed_alike_is_one_line_that_opens(site: Site, ledger: Ledger) -> None:

@@ -2,12 +2,9 @@
 
 from uuid import UUID
 
-import pytest
-
 from assetflow.core.values.events import AssetEvent, CheckResult, Origin, Recording, Severity
 from assetflow.ledger import Ledger
 from assetflow.web.pages import told
-from assetflow.web.plots import metrics_words, span_words
 from tests.cli.shop import NOON, ORDERS, event_id, update
 from tests.web.conftest import Site
 
@@ -30,45 +27,6 @@ def test_metrics_and_gaps_are_plotted_with_words_for_those_who_hear_them(site: S
     assert lines[0] == "3,25 60,3 117,14.1"
     assert lines[2] == "3,14 60,14 117,14"
     assert "600 rows · 3 MB · 42.1 s" in page.text
-
-
-def test_an_update_with_other_columns_says_so(site: Site, ledger: Ledger) -> None:
-    for minute, metrics in (
-        (-9, {"schema": 1}),
-        (-8, {"rows": 2}),
-        (-7, {"schema": 1}),
-        (-6, {"rows": 4, "schema": 255}),
-    ):
-        update(ledger, ORDERS, minute, metrics=metrics)
-    page = site.page(PAGE)
-    assert [row.count("schema changed") for row in page.rows[1:]] == [1, 0, 0, 0]
-    assert "4 rows · schema changed" in page.text
-    assert "Schema of" not in page.text
-    assert "Schema 0000000000ff" in site.page(f"/events/{event_id(-6)}").text
-
-
-def test_columns_without_a_value_are_left_out(site: Site, ledger: Ledger) -> None:
-    update(ledger, ORDERS, -5)
-    assert site.page(PAGE).rows[0] == "Updated Source Receipts"
-    update(ledger, ORDERS, -4, extra={"rows": 1})
-    assert site.page(PAGE).rows[0] == "Updated Source Extra Receipts"
-
-
-@pytest.mark.parametrize(
-    ("metrics", "words"),
-    [
-        ({"rows": 336_776, "bytes": 5_637_067, "seconds": 42.0}, "336,776 rows · 5.6 MB · 42 s"),
-        ({"rows": 1, "skew": 0.25}, "1 row · 0.25 skew"),
-        ({"bytes": 999.7}, "1 kB"),
-        ({}, ""),
-    ],
-)
-def test_metrics_are_told_in_words(metrics: dict[str, float], words: str) -> None:
-    assert metrics_words(metrics) == words
-
-
-def test_spans_have_the_unit_that_one_reads() -> None:
-    assert [span_words(each) for each in (0, 42, 190, 7_200, 200_000)] == ["0 s", "42 s", "3.2 min", "2 h", "2.3 d"]
 
 
 def test_rule_12_7_the_history_of_each_check_is_plotted(site: Site, ledger: Ledger) -> None:

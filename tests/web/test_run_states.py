@@ -4,7 +4,6 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from assetflow.api.requests import Backend
-from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.web.live import RunStates
 from tests.api.fake_prefect import FakePrefect
@@ -48,15 +47,6 @@ def test_lists_show_the_states_that_prefect_has(make_site: MakeSite, ledger: Led
     ledger.writer.decisions.ended("Completed", NOON, flow_run_id=run)
     assert "Completed" in site.page("/consumers").rows[1]
     assert not [each for each in site.page("/consumers").named("div") if "run-states" in each.get("hx-get", "")]
-
-
-def test_what_is_no_run_and_a_prefect_that_is_away_change_nothing(make_site: MakeSite, ledger: Ledger) -> None:
-    prefect, run = knows({}), launched(ledger, "report/nightly")
-    prefect.error = PrefectUnreachable("away")
-    site = make_site(prefect=prefect.connect)
-    for asked in (str(run), "", "x,y", ",".join(["z"] * 500)):
-        answer = site.get("/run-states", params={"runs": asked})
-        assert (answer.status_code, answer.text.strip()) == (200, "")
 
 
 async def test_prefect_is_asked_once_for_all_and_again_after_seconds(ledger: Ledger) -> None:

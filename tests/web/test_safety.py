@@ -215,19 +215,6 @@ def test_no_page_has_scripts_or_styles_of_its_own(site: Site, ledger: Ledger) ->
 
 
 @pytest.mark.parametrize(
-    ("path", "listed"),
-    [("/nothing", "/"), ("/consumers/no/flow", "/consumers"), ("/backfills/99", "/backfills"), ("/runs/x", "/runs")],
-)
-def test_what_is_not_there_leads_to_the_list_of_its_kind_and_to_a_search(site: Site, path: str, listed: str) -> None:
-    answer = site.get(path)
-    assert (answer.status_code, answer.headers["content-type"].partition(";")[0]) == (404, "text/html")
-    text = answer.text
-    main = text[text.index("<main") : text.index("</main>")]
-    assert f'href="{listed}"' in main
-    assert 'action="/search"' in main
-
-
-@pytest.mark.parametrize(
     ("method", "path", "status"),
     [("GET", "/hooks/shop", 405), ("POST", "/hooks/shop", 404), ("POST", "/hooks/a/b", 404), ("GET", "/api/v1/x", 401)],
 )

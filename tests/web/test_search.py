@@ -1,6 +1,5 @@
 from uuid import uuid4
 
-from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
@@ -51,29 +50,3 @@ def test_the_run_of_a_flow_that_only_makes_assets_is_found_and_so_is_the_flow(si
     assert f"/runs/{source.id}" in found.links
     assert "run calm-fox ingest/hourly" in found.text
     assert "/graph?focus=flow%3Aingest%2Fhourly" in site.page("/search?q=ingest").links
-
-
-def test_a_typo_finds_similar_names(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", CUSTOMERS)
-    update(ledger, ORDERS, 1)
-    assert "asset orders a similar name" in site.page("/search?q=oredrs").text
-    assert "/consumers/report/nightly" in site.page("/search?q=reprot/nightly").links
-
-
-def test_what_an_update_would_lead_to_is_found_beside_the_asset(site: Site, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 1)
-    update(ledger, CUSTOMERS, 2)
-    preview = "/asset/events?asset=s3%3A%2F%2Flake%2Forders"
-    assert preview in site.page("/search?q=orders").links
-    assert preview not in site.page("/search?q=lake").links, "which of the two is not known"
-
-
-def test_without_a_text_it_shows_what_was_updated_last_and_nothing_found_says_so(site: Site, ledger: Ledger) -> None:
-    assert "by the beginning of their id" in site.page("/search").text
-    for number in range(10):
-        update(ledger, Asset(f"s3://lake/t{number}"), number)
-    assert "Updated last asset s3://lake/t9" in site.page("/search").text
-    assert "/assets?search=lake" in site.page("/search?q=lake").links
-    assert "Nothing is called “zzz”" in site.page("/search?q=zzz").text
-    part = site.get("/search?q=zzz", headers={"hx-request": "true"}).text
-    assert "<html" not in part

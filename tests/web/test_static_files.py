@@ -6,10 +6,10 @@ from typing import get_args
 
 import pytest
 
-from assetflow.core.values.words import Sign, sign_of
+from assetflow.core.values.words import Sign
 from assetflow.ledger import Ledger
 from assetflow.web.pages import FOLDER
-from tests.cli.shop import ORDERS, deploy, update
+from tests.cli.shop import ORDERS, update
 from tests.web.conftest import Site
 
 VENDOR = FOLDER / "vendor"
@@ -53,15 +53,6 @@ def test_vendored_files_are_what_the_readme_says() -> None:
         assert (VENDOR / f"{re.split('-latin|-ext|[.]', name)[0]}.LICENSE.txt").exists()
 
 
-def test_fonts_are_served_with_their_marks(site: Site) -> None:
-    named = re.findall(r'url\("\.\./(\S+)"\)', (FOLDER / "css" / "fonts.css").read_text())
-    assert len(named) == 3
-    for address in named:
-        answer = site.get(f"/static/{address}")
-        assert answer.headers["content-type"] == "font/woff2"
-        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable", address
-
-
 NAMES = [name for name in get_args(Sign) if name]
 
 
@@ -74,32 +65,3 @@ def test_each_sign_has_a_drawing_and_a_colour(name: str) -> None:
     # The graph colours the same drawing.
     tints = (FOLDER / "js/graph-look.js").read_text().partition("const TINTS = {")[2].partition("}")[0]
     assert f"{name}: " in tints
-
-
-def test_no_two_signs_look_alike() -> None:
-    drawings = re.findall(r"--sign-\w+: url\(.*?(<path.*)\)", (FOLDER / "css/signs.css").read_text())
-    assert len(set(drawings)) == len(drawings) >= len(NAMES)
-
-
-@pytest.mark.parametrize(
-    ("state", "sign"),
-    [
-        ("Completed", "good"),
-        ("crashed", "bad"),
-        ("Late", "wait"),
-        ("paused", "pause"),
-        ("stale", "stale"),
-        ("new", ""),
-        ("failed on this data", "bad"),
-    ],
-)
-def test_a_state_has_a_sign(state: str, sign: str) -> None:
-    assert sign_of(state) == sign
-
-
-def test_badges_have_signs(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    update(ledger, ORDERS, 0)
-    text = site.get("/activity?show=all").text
-    assert 'class="badge badge-good sign-good">' in text
-    assert 'class="badge badge-plain sign-plain">update' in text

@@ -8,11 +8,11 @@ import pytest
 from assetflow import Eager
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
+from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.ledger import Ledger
 from tests.cli.shop import NOON
-from tests.ledger.making import A, B, C, deploy, deploy_maker, update
+from tests.ledger.making import A, B, C, deploy_maker, update
 from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, Place, kept
 from tests.web.conftest import MakeSite, Site
 
@@ -43,42 +43,6 @@ def test_the_pages_of_an_asset_its_source_and_its_reader_say_what_has_changed(si
     assert "Queue" not in text
 
 
-def test_the_page_of_a_status_has_the_causes_that_the_asset_page_leaves_out(site: Site, ledger: Ledger) -> None:
-    sources = [Asset(f"s3://many/{number:02}") for number in range(12)]
-    deploy_maker(ledger, Eager(), [B], sources, "make-b/x")
-    for number, asset in enumerate((*sources, B, *sources)):
-        ledger.writer.events.record([update(asset, data_version=f"v{number}")], NOON)
-    params = {"asset": B.uri}
-    part = site.get("/asset/status", params=params, headers={"hx-request": "true"}).text
-    assert part.count("not read yet") == 10
-    assert "2 more causes" in part
-    assert site.get("/asset/status", params=params).text.count("not read yet") == 12
-
-
-def test_an_asset_has_a_state_if_a_flow_keeps_assets_up_to_date(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, A)
-    ledger.writer.events.record([update(A)], NOON)
-    answer = site.get("/asset/status", params={"asset": A.uri})
-    assert answer.status_code == 200
-    assert "status-title" not in answer.text
-    assert "/asset/status" not in site.get("/asset", params={"asset": A.uri}).text
-    assert "State" not in site.page("/assets").text
-    deploy_maker(ledger, Eager(), [B], [A], "make-b/x")
-    rows = site.page("/assets").rows
-    assert rows[0].startswith("Asset State Last update")
-    assert f"{A.uri} source" in rows[1]
-    assert f"{B.uri} missing" in rows[2]
-
-
-def test_the_page_of_a_consumer_with_keys_lists_those_that_are_not_up_to_date(site: Site, ledger: Ledger) -> None:
-    deploy_maker(ledger, Eager(A, lookback=1, default_partition_mapper=IdentityMapper()), [B], [A], "make-b/x")
-    for key in ("2", "1"):
-        ledger.writer.events.record([update(A, partition_key=key)], NOON)
-    page = site.page("/consumers/make-b/x")
-    assert "Of 2 keys: 1 running and 1 too old for the lookback." in page.text
-    assert [row.split()[0] for row in page.rows][:3] == ["Key", "2", "1"]
-
-
 def test_the_map_of_partitions_has_what_is_stale(site: Site, ledger: Ledger) -> None:
     place = Place(ledger, NOON - timedelta(days=1))
     place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), retries=0))
@@ -93,22 +57,6 @@ def test_the_map_of_partitions_has_what_is_stale(site: Site, ledger: Ledger) -> 
     assert "fresh 2 stale 1" in " ".join(page.text.split())
     cells = [given for _, given in page.tags if "cell-stale" in given.get("class", "").split() and "title" in given]
     assert [each["title"] for each in cells] == ["2025-12-02: updated, and an input has changed since"]
-
-
-def test_the_activity_says_what_an_eager_flow_runs_for(site: Site, ledger: Ledger) -> None:
-    deploy_maker(ledger, Eager(), [B], [A], "make/x", code_version="1")
-    told = "make/x runs because"
-    for version, reason in (("1", "what it makes was missing"), ("2", "its code has changed")):
-        deploy_maker(ledger, Eager(), [B], [A], "make/x", code_version=version)
-        ledger.writer.events.record([update(A, data_version="first")], NOON)
-        assert f"{told} {reason}" in " ".join(site.page("/activity?show=all").text.split())
-        (decision,) = ledger.reader.decisions.find(limit=1)
-        ledger.writer.decisions.ended("Completed", NOON, decision_id=decision.id, outcome="completed")
-        run = SourceFlowRun(decision.id, "make/x", deployment_id=decision.deployment_id)
-        made = update(B, code_version=version, inputs={A.uri: 1}, origin=Origin("task", flow_run=run))
-        ledger.writer.events.record([made], NOON)
-    ledger.writer.events.record([update(A, data_version="second")], NOON)
-    assert f"{told} what it was made from has changed" in " ".join(site.page("/activity?show=all").text.split())
 
 
 def test_an_assets_page_leads_to_the_source_that_its_data_time_has(make_site: MakeSite, ledger: Ledger) -> None:
@@ -134,12 +82,3 @@ def test_an_assets_page_leads_to_the_source_that_its_data_time_has(make_site: Ma
     assert path["aria-label"] == "What the data time follows from"
     assert f"Data time 49 min ago {CORE.uri} 49 min ago {LEFT.uri} source, 49 min ago" in page.text
     assert "Deadline 2026-01-01 22:00:00 UTC The asset will be too old then if nothing changes." in page.text
-
-
-def test_a_key_of_a_consumer_says_what_its_last_run_tried(site: Site, ledger: Ledger) -> None:
-    place = Place(ledger, NOON - timedelta(hours=1))
-    place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), retries=0))
-    (made,) = place.update(RAW, "2026-01-01")
-    place.end(made, "failed")
-    (row,) = [row for row in site.page("/consumers/core/shop").rows if row.startswith("2026-01-01 Failed on this data")]
-    assert "Its last run tried the inputs as of update 1" in row

@@ -30,42 +30,6 @@ def test_the_activity_shows_trees_and_each_has_an_address(site: Site, ledger: Le
     assert site.get("/activity/ordres").status_code == 404
 
 
-def test_a_tree_follows_its_runs_until_they_have_ended(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "audit/all", ORDERS)
-    (decision,) = update(ledger, ORDERS, 1)
-    ledger.writer.decisions.launched(decision.id, RUN, NOON)
-    page = site.get("/activity/orders").text
-    assert f'class="state-{RUN}"' in page
-    assert f"/run-states?runs={RUN}" in page
-    assert "every 10s" in page
-    ledger.writer.decisions.ended("Failed", NOON + timedelta(minutes=5), flow_run_id=RUN)
-    page = site.get("/activity/orders").text
-    assert "1 run, 1 failed, done in" in page
-    assert "every 10s" not in page
-
-
-def test_a_page_of_many_trees_shows_the_first_lines_of_each(site: Site, ledger: Ledger) -> None:
-    for number in range(40):
-        deploy(ledger, f"reader-{number}/shop", ORDERS)
-    update(ledger, ORDERS, 1)
-    assert "16 more lines" in site.page("/activity").text
-    assert "more line" not in site.page("/activity/orders").text
-
-
-def test_the_api_and_the_page_know_the_same_tree(site: Site, ledger: Ledger) -> None:
-    ran(ledger)
-    found = site.get("/api/v1/trace/customers").json()
-    assert [(line["depth"], line["kind"], line["name"]) for line in found["lines"]] == [
-        (0, "update", "customers"),
-        (1, "run", "report/nightly"),
-    ]
-    assert found["lines"][1]["made"][0]["name"] == "report"
-    assert site.get("/api/v1/trace/s3://lake/customers").json() == found
-    assert site.get(f"/api/v1/trace/{event_id(2)}").json() == found
-    assert site.get(f"/api/v1/trace/{UUID(int=99)}").status_code == 404
-    assert CUSTOMERS.uri == found["lines"][0]["uri"]
-
-
 def test_what_failed_has_the_buttons_that_put_it_right(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS)
     deploy(ledger, "audit/all", CUSTOMERS)
