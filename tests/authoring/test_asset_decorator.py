@@ -12,16 +12,10 @@ from assetflow import (
     AssetAlias,
     AssetAll,
     AssetAny,
-    Eager,
-    Metadata,
-    PartitionedAssetTimetable,
     asset,
-    flow,
-    task,
 )
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.errors import InvalidAsset, InvalidFlow, InvalidSchedule
-from assetflow.partitions import StartOfDayMapper
 from assetflow.prefect_io.names import EVENTS_PARAMETER
 from assetflow.timetables import CronTriggerTimetable
 from assetflow.types import AssetDefinition
@@ -65,40 +59,9 @@ def test_the_object_stands_for_its_asset_in_schedules() -> None:
     assert report.schedule.condition == AssetAll(orders.asset, customers.asset)
 
 
-def test_the_object_stands_for_its_asset_in_outlets_and_inlets() -> None:
-    @task(outlets=[orders], inlets=customers)
-    def writes() -> None: ...
-
-    assert writes.outlets == (orders.asset,)
-    assert writes.inlets == (customers.asset,)
-
-
 def test_parameters_without_a_default_are_inlets_and_the_others_belong_to_the_flow() -> None:
     assert report.declaration.reads == (orders.asset, customers.asset)
     assert list(inspect.signature(report.fn).parameters) == ["top", EVENTS_PARAMETER]
-
-
-def test_a_parameter_named_like_no_asset_of_the_module_is_a_reference() -> None:
-    @asset
-    def late(shipments: Asset) -> None: ...
-
-    assert late.declaration.reads == (Asset.ref(name="shipments"),)
-
-
-def test_a_parameter_that_assetflow_fills_in_is_not_an_inlet() -> None:
-    @asset
-    def asks(outlet_events: Any, inlet_events: Any, triggering_asset_events: Any, partition_key: Any) -> None: ...
-
-    assert asks.declaration.reads == ()
-    assert list(inspect.signature(asks.fn).parameters) == ["partition_key", EVENTS_PARAMETER]
-
-
-def test_a_flow_does_not_produce_other_definitions_that_its_code_names() -> None:
-    @asset
-    def names() -> None:
-        _ = names, orders.asset
-
-    assert names.declaration.produces == (names.asset,)
 
 
 def test_several_outlets_stand_for_all_of_them() -> None:
@@ -107,14 +70,6 @@ def test_several_outlets_stand_for_all_of_them() -> None:
     assert several.schedule.timetable == CronTriggerTimetable("0 6 * * *")
     with pytest.raises(InvalidFlow, match="just one asset"):
         _ = several.asset
-
-
-def test_with_options_keeps_the_outlets() -> None:
-    changed = orders.with_options(schedule=customers, name="other")
-    assert changed.asset is orders.asset
-    assert changed.schedule.condition == customers.asset
-    assert changed.name == "other"
-    assert orders.schedule.condition is None
 
 
 @pytest.mark.parametrize("name", ["self", "context"])
@@ -128,13 +83,6 @@ def test_reserved_names_are_refused(name: str) -> None:
     assert parameter.value.rule == "1.5"
 
 
-def test_parameters_that_cannot_be_passed_by_name_are_refused() -> None:
-    with pytest.raises(InvalidFlow, match=r"\*rest"):
-
-        @asset
-        def made(*rest: Any) -> None: ...
-
-
 def test_errors_of_wrong_calls_say_what_to_write() -> None:
     with pytest.raises(InvalidFlow, match="has no outlets"):
         asset.multi(outlets=[])
@@ -142,13 +90,6 @@ def test_errors_of_wrong_calls_say_what_to_write() -> None:
         asset(3)  # type: ignore[call-overload]
     with pytest.raises(InvalidSchedule, match=r"Asset\('orders'\)"):
         asset(schedule="orders")(lambda: None)
-
-
-def test_a_flow_on_a_definition_is_scheduled_on_its_asset() -> None:
-    @flow(schedule=orders | several)
-    def consumer() -> None: ...
-
-    assert consumer.schedule.condition == AssetAny(orders.asset, several.as_condition())
 
 
 URI = "postgres://dev:5432/jaffle/orders"
@@ -168,28 +109,3 @@ def test_an_asset_of_prefect_stands_for_its_key_in_schedules() -> None:
         assert condition is not None
         assert condition == meant
         assert condition.describe() == meant.describe()
-
-
-def test_an_asset_of_prefect_stands_for_its_key_in_tasks_and_flows() -> None:
-    @task(inlets=[PREFECTS], outlets=PREFECTS)
-    def load() -> None: ...
-
-    assert load.inlets == load.outlets == (Asset(URI),)
-    assert [each.label for each in load.outlets] == ["orders"]
-
-    @flow(produces=[PREFECTS])
-    def made() -> None: ...
-
-    @flow(schedule=Eager(PREFECTS))
-    def kept() -> None: ...
-
-    assert to_schedule(Eager(PREFECTS)).keeping is not None
-
-
-def test_an_asset_of_prefect_stands_for_its_key_in_mappers_and_metadata() -> None:
-    timetable = PartitionedAssetTimetable(
-        assets=PREFECTS, partition_mapper_config={PREFECTS: StartOfDayMapper()}
-    ).as_schedule()
-    assert timetable.partitioning is not None
-    assert [target.uri for target, _ in timetable.partitioning.mappers] == [URI]
-    assert Metadata(PREFECTS, {"rows": 1}).asset is PREFECTS

@@ -39,10 +39,6 @@ def two(_df: Any, _day: str) -> bool:
     return True
 
 
-def half(_df: Any) -> float:
-    return 1.5
-
-
 REFUSED: dict[str, tuple[Callable[[], Any], str]] = {
     "another asset": (lambda: declared({BUCKET: at_least(1)}), "not an outlet"),
     "an alias": (lambda: declared({AssetAlias("x"): at_least(1)}), "not an outlet"),
@@ -83,13 +79,6 @@ def test_rule_12_1_refused_where_it_is_declared(name: str) -> None:
         declare()
     assert refused.value.code == "invalid-check"
     assert refused.value.fix
-
-
-def test_a_check_says_what_it_wants() -> None:
-    assert check(sane).wanted == "Have sane amounts"
-    assert check(at_least=1, at_most=2)(half).wanted == "at least 1 and at most 2"
-    assert values("n", {2, 1}).wanted == "n is one of 1, 2"
-    assert task(outlets=[BUCKET], checks={BUCKET: at_least(1, severity="warn")})(load).outlets == (BUCKET,)
 
 
 def test_rule_12_2_a_task_that_publishes_nothing_to_a_checked_outlet_makes_no_update() -> None:

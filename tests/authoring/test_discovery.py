@@ -4,11 +4,9 @@ import json
 import types
 from typing import Any
 
-import prefect
 import pytest
 
 from assetflow import Asset, asset, flow, inlet_events, task
-from tests.authoring import events as other_module
 
 A, B, C, D, E, F = (Asset(f"s3://b/{name}") for name in "abcdef")
 
@@ -51,19 +49,6 @@ def above() -> None:
     below()
 
 
-@prefect.flow
-def plain_flow() -> None:
-    task_b()
-
-
-@flow(reads=[E])
-def with_everything() -> None:
-    local = [task_a.submit() for _ in range(2)]
-    (lambda: plain_flow())()
-    other_module.event(1)
-    assert local
-
-
 def test_tasks_are_found_through_functions_containers_and_tasks() -> None:
     found = defined_before_its_tasks.declaration
     assert found.produces == (A, C, B)
@@ -72,42 +57,6 @@ def test_tasks_are_found_through_functions_containers_and_tasks() -> None:
 
 def test_a_subflow_adds_its_options_and_the_tasks_that_its_code_names() -> None:
     assert set(above.declaration.produces) == {A, F}
-
-
-def test_tasks_in_comprehensions_lambdas_and_plain_flows_are_found() -> None:
-    assert set(with_everything.declaration.produces) == {A, B}
-    assert with_everything.declaration.reads == (E, A)
-
-
-def test_tasks_in_closures_are_found() -> None:
-    @task(outlets=[D])
-    def inner() -> None: ...
-
-    @flow
-    def outer() -> None:
-        inner()
-        late()
-
-    assert set(outer.declaration.produces) == {D}
-
-    @task(outlets=[E])
-    def late() -> None: ...
-
-    assert set(outer.declaration.produces) == {D, E}
-
-
-def test_a_flow_may_name_itself_and_does_not_read_the_assets_that_a_subflow_is_scheduled_on() -> None:
-    @flow(schedule=E)
-    def sub() -> None:
-        task_b()
-
-    @flow(schedule=D)
-    def again() -> None:
-        sub()
-        again()
-
-    assert again.declaration.produces == (B,)
-    assert again.declaration.reads == (A,)
 
 
 # What only looks like a task
@@ -184,19 +133,6 @@ def asks_for_an_asset() -> None:
 )
 def test_no_task_is_invented_from_a_name_that_means_something_else(made: Any) -> None:
     assert made.declaration.produces == (A,)
-
-
-def test_an_asset_definition_counts_where_it_is_called() -> None:
-    @flow
-    def runs() -> None:
-        summary()
-
-    @flow
-    def runs_a_copy() -> None:
-        summary.with_options(coalesce=True)()
-
-    assert runs.declaration.produces == (F,)
-    assert runs_a_copy.declaration.produces == (F,)
 
 
 MODULE = types.ModuleType("steps")

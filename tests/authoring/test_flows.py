@@ -12,12 +12,10 @@ from prefect.utilities.callables import parameter_schema
 
 from assetflow import (
     Asset,
-    AssetAlias,
     AssetAll,
     AssetAny,
     AssetOrTimeSchedule,
     PartitionedAssetTimetable,
-    TriggeringAssetEvents,
     flow,
     task,
 )
@@ -25,14 +23,12 @@ from assetflow.authoring.schedule_options import PrefectFlowOptions
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.wire.declarations import declaration_from_text
 from assetflow.errors import (
-    AssetflowError,
     AssetflowWarning,
     InvalidEvent,
     InvalidFlow,
     InvalidSchedule,
     InvalidTimetable,
 )
-from assetflow.partitions import RollupMapper, StartOfDayMapper, WeekWindow
 from assetflow.timetables import (
     CronPartitionTimetable,
     CronTriggerTimetable,
@@ -57,18 +53,6 @@ def stored(made: Flow[Any, Any]) -> str:
 def derive(limit: int) -> None: ...
 
 
-def test_a_flow_without_a_schedule_is_an_ordinary_flow() -> None:
-    @flow
-    def plain(x: int, y: str = "z") -> int:
-        return x if y else 0
-
-    assert isinstance(plain, AssetFlow)
-    assert plain.name == "plain"
-    assert plain.schedule == Schedule()
-    assert plain.fn(3) == 3
-    assert schema_of(plain)["required"] == ["x"]
-
-
 def test_prefect_stores_the_declaration_with_the_parameters() -> None:
     @flow(schedule=ORDERS & CUSTOMERS, coalesce=True, while_paused="keep", name="n", retries=2)
     def consumer(limit: int = 3) -> None:
@@ -83,13 +67,6 @@ def test_prefect_stores_the_declaration_with_the_parameters() -> None:
     assert consumer.declaration.produces == (CUSTOMERS,)
     assert consumer.declaration.reads == (ORDERS,)
     assert (consumer.name, consumer.retries) == ("n", 2)
-
-
-def test_the_events_are_a_parameter_only_once() -> None:
-    @flow(schedule=ORDERS)
-    def consumer(triggering_asset_events: TriggeringAssetEvents, limit: int = 3) -> None: ...
-
-    assert list(schema_of(consumer)["properties"]) == ["limit", "triggering_asset_events"]
 
 
 def test_with_options_keeps_the_schedule_or_replaces_it() -> None:
@@ -122,14 +99,6 @@ def test_a_partitioned_flow_has_the_parameter_partition_key(schedule: Any) -> No
     assert consumer.has_partition_key
     assert schema_of(consumer)["required"] == []
     assert schema_of(consumer)["properties"]["partition_key"]["default"] is None
-
-
-def test_the_partition_key_of_an_unpartitioned_flow_is_its_own() -> None:
-    @flow
-    def consumer(partition_key: int) -> None: ...
-
-    assert schema_of(consumer)["properties"]["partition_key"]["type"] == "integer"
-    assert consumer.fn(3) is None
 
 
 @pytest.mark.parametrize("wrong", [3, {ORDERS}, [ORDERS, "x"], Asset, AssetOrTimeSchedule, CronTriggerTimetable])
@@ -175,11 +144,6 @@ def test_rule_6_0_another_text_is_refused_and_the_error_names_assets(text: str) 
         assert caught.value.rule == "6.0"
 
 
-def test_an_interval_below_a_second_is_refused() -> None:
-    with pytest.raises(InvalidTimetable, match="at least one second"):
-        flow(schedule=timedelta(0))(_nothing)
-
-
 @pytest.mark.parametrize("empty", [[], AssetAll(), AssetAny(), [AssetAll(), []]])
 def test_a_schedule_without_assets_warns_that_it_never_runs(empty: Any) -> None:
     with pytest.warns(AssetflowWarning, match="flow _nothing: its schedule names no asset") as caught:
@@ -191,29 +155,6 @@ def test_a_schedule_without_assets_warns_that_it_never_runs(empty: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         scheduled.with_options(retries=1)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"schedule": 5}, {"min_events": 0}, {"produces": 7}, {"code_version": " "}, {"while_paused": "x"}],
-    ids=str,
-)
-def test_an_error_of_with_options_names_the_flow(options: dict[str, Any]) -> None:
-    with pytest.raises(AssetflowError) as caught:
-        flow(schedule=ORDERS)(_nothing).with_options(**options)
-    assert caught.value.where.startswith("flow _nothing")
-
-
-@pytest.mark.parametrize("wrong", ["yes", 1, None])
-def test_coalesce_is_true_or_false(wrong: Any) -> None:
-    with pytest.raises(InvalidSchedule, match="True or False") as caught:
-        flow(schedule=ORDERS, coalesce=wrong)(_nothing)
-    assert "_nothing" in caught.value.where
-
-
-def test_while_paused_has_two_values() -> None:
-    with pytest.raises(InvalidSchedule, match="drop"):
-        flow(while_paused="wait")  # pyright: ignore[reportCallIssue, reportArgumentType]
 
 
 def test_a_scheduled_flow_cannot_have_a_required_parameter() -> None:
@@ -254,36 +195,6 @@ def test_options_that_timetables_do_not_have_are_refused(given: Any) -> None:
 
 
 def _nothing() -> None: ...
-
-
-@pytest.mark.parametrize("wrong", [3, "text", [ORDERS, None]])
-def test_produces_and_reads_are_assets_or_aliases(wrong: Any) -> None:
-    with pytest.raises(InvalidFlow, match="produces="):
-        flow(produces=wrong)(_nothing)
-    assert flow(reads=AssetAlias("x"))(_nothing).declaration.reads == (AssetAlias("x"),)
-
-
-def test_events_that_a_test_passes_reach_the_function() -> None:
-    @flow(schedule=ORDERS)
-    def consumer(a: int = 1, *, triggering_asset_events: TriggeringAssetEvents) -> tuple[int, int]:
-        return a, len(triggering_asset_events.all())
-
-    assert consumer.fn(triggering_asset_events=TriggeringAssetEvents()) == (1, 0)
-    assert consumer.fn(2) == (2, 0)  # pyright: ignore[reportCallIssue]
-
-
-def test_a_roll_up_that_can_never_be_complete_is_refused_with_both_formats() -> None:
-    mapper = RollupMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"), window=WeekWindow())
-
-    with pytest.raises(InvalidSchedule) as refused:
-
-        @flow(schedule=PartitionedAssetTimetable(assets=Asset("s3://b/hourly"), default_partition_mapper=mapper))
-        def weekly() -> None: ...
-
-    assert refused.value.rule == "5.2"
-    assert "'%Y-%m-%dT%H'" in str(refused.value)
-    assert "'%Y-%m-%d'" in str(refused.value)
-    assert "weekly" in refused.value.where
 
 
 def test_a_blank_partition_key_is_refused_when_the_flow_starts() -> None:

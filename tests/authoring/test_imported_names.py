@@ -1,11 +1,9 @@
 """`outlet_events` and `inlet_events`: mappings inside a task, errors elsewhere, and outlets by name."""
 
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cloudpickle
 import pytest
 
 from assetflow import Asset, AssetAlias, Metadata, inlet_events, outlet_events, task
@@ -33,29 +31,11 @@ def writes() -> list[object]:
     return extras()
 
 
-@task(outlets=[ORDERS, ALIAS])
-def asks_outlets() -> list[object]:
-    found: list[object] = [list(outlet_events), len(outlet_events), ORDERS in outlet_events, OTHER in outlet_events]
-    return [*found, outlet_events.get(OTHER), outlet_events.get(ALIAS) is not None]
-
-
-@task(inlets=[ORDERS, ALIAS])
-def asks_inlets() -> list[object]:
-    found: list[object] = [list(inlet_events), len(inlet_events), ORDERS in inlet_events, OTHER in inlet_events]
-    return [*found, inlet_events.get(OTHER), [repr(events) for events in inlet_events.values()]]
-
-
 def test_an_extra_that_is_assigned_is_recorded() -> None:
     assert writes.fn() == [
         (ORDERS.uri, {"rows": 3, "day": 1, "hour": 2}, ()),
         (CUSTOMERS.uri, {"rows": 4}, ("latest",)),
     ]
-
-
-def test_outlet_and_inlet_events_have_get_in_and_iteration() -> None:
-    assert asks_outlets.fn() == [[ORDERS, ALIAS], 2, True, False, None, True]
-    shown = [f"<past events of {ORDERS.uri}>", "<past events of latest>"]
-    assert asks_inlets.fn() == [[ORDERS, ALIAS], 2, True, False, None, shown]
 
 
 def test_assets_that_are_not_declared_are_refused() -> None:
@@ -87,35 +67,6 @@ OUTSIDE: list[Callable[[], Any]] = [
 def test_outside_of_a_task_the_error_says_what_to_do(use: Callable[[], Any]) -> None:
     with pytest.raises(InvalidFlow, match=r"was used where .* runs\. Use it inside a task that has"):
         use()
-
-
-def test_in_a_task_without_outlets_outlet_events_is_an_error() -> None:
-    @task(inlets=[ORDERS])
-    def reads() -> None:
-        outlet_events[ORDERS].extra = {}
-
-    with pytest.raises(InvalidFlow, match="no task with outlets"):
-        reads.fn()
-
-
-def test_after_the_task_no_recording_and_no_inlets_are_left() -> None:
-    asks_outlets.fn()
-
-    @task(inlets=[ORDERS])
-    def generates() -> Any:
-        yield 1
-
-    assert next(iter(generates.fn())) == 1
-    for names in (outlet_events, inlet_events):
-        with pytest.raises(InvalidFlow):
-            names()
-
-
-def test_they_can_be_shown_and_sent_to_a_worker_from_anywhere() -> None:
-    for names, shown in ((outlet_events, "outlet_events"), (inlet_events, "inlet_events")):
-        assert shown in repr(names)
-        assert pickle.loads(pickle.dumps(names)) is names
-        assert cloudpickle.loads(cloudpickle.dumps(names)) is names
 
 
 def test_metadata_and_an_assigned_extra_are_merged() -> None:

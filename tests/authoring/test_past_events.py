@@ -17,7 +17,6 @@ from assetflow.authoring.recording import TaskRecording
 from assetflow.core.values.announcements import Materialized
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import AssetEvent, Origin, Pin
-from assetflow.errors import InvalidEvent
 from assetflow.prefect_io.own_events import materialized
 from tests.authoring.events import START, event
 from tests.ledger.making import NOW
@@ -81,35 +80,12 @@ def test_slices_are_those_of_a_list(limit: int | None, ascending: bool) -> None:
     assert numbers(narrowed) == listed
 
 
-@pytest.mark.parametrize("limit", [None, 2])
-def test_an_index_is_that_of_a_list(limit: int | None) -> None:
-    listed = list(range(6))[:limit]
-    narrowed = sequence() if limit is None else sequence().limit(limit)
-    inside = range(-len(listed), len(listed))
-    assert [narrowed[index].extra["number"] for index in inside] == [listed[index] for index in inside]
-    for index in (-len(listed) - 1, len(listed)):
-        with pytest.raises(IndexError):
-            narrowed[index]
-
-
 @pytest.mark.rule("7.2")
 @pytest.mark.parametrize(("index", "rows"), [(-1, 1), (0, 1), (slice(-2, None), 2), (slice(0, 3), 3)])
 def test_only_the_events_asked_for_are_read(index: Any, rows: int) -> None:
     source = Listed(10_000)
     assert EventSequence(source, PastEventQuery(A.token))[index]
     assert source.read == rows
-
-
-def test_after_and_before_narrow_the_sequence() -> None:
-    events = sequence().after(START + timedelta(hours=1)).before("2026-01-01T04:00:00Z")
-    assert numbers(events) == [2, 3]
-    assert numbers(events.ascending(False).limit(1)) == [3]
-
-
-@pytest.mark.parametrize("moment", ["yesterday", "2026-01-01T00:00:00"])
-def test_a_text_that_is_not_a_time_is_refused(moment: str) -> None:
-    with pytest.raises(InvalidEvent, match="time"):
-        sequence().after(moment)
 
 
 @pytest.mark.rule("7.2")
@@ -231,31 +207,6 @@ def test_what_is_recorded_meanwhile_is_seen_once(
         world.meanwhile = asked
         found = sorted(event.id.int for event in read(open_source(world), QUERY, 0, 20))
         assert found == [1, 2, 3, 4, 5]
-
-
-@pytest.mark.parametrize("recorded_then", [2, 3, 4, 5])
-def test_pages_go_on_where_the_last_one_ended_though_more_is_recorded_by_then(
-    open_source: Callable[[World], RecordedSource], recorded_then: int
-) -> None:
-    world = World(2, 5)
-    source = open_source(world)
-    assert [event.id.int for event in source.oldest(QUERY, 0, 4)] == [1, 2, 3, 4]
-    world.recorded = recorded_then
-    assert [event.id.int for event in source.oldest(QUERY, 4, 4)] == [5]
-    assert [event.id.int for event in source.newest(QUERY, 1, 2)] == [4, 3]
-
-
-@pytest.mark.parametrize("asked", [{}, {"count": 1}, {"known": 1}])
-def test_each_is_counted_once(open_source: Callable[[World], RecordedSource], asked: dict[str, int]) -> None:
-    world = World(2, 5)
-    world.meanwhile = asked
-    assert open_source(world).count(QUERY) == 5
-
-
-def test_a_page_of_artifacts_without_updates_hides_no_older(open_source: Callable[[World], RecordedSource]) -> None:
-    world = World(2, 5)
-    world.empty_pages = 2
-    assert [event.id.int for event in open_source(world).newest(QUERY, 0, 1)] == [5]
 
 
 def test_rule_2_10_without_a_ledger_a_copy_that_an_evaluator_posted_is_no_past_event(

@@ -64,13 +64,6 @@ def test_a_run_of_a_schedule_has_its_previous_and_its_own_time() -> None:
     assert interval([Every(HOUR)], start_time=TWO + 5 * HOUR, **by_schedule()) == (TWO - HOUR, TWO)
 
 
-def test_a_deploy_in_between_has_replaced_the_schedules() -> None:
-    assert interval([Every(HOUR)], **by_schedule(uuid4())) == (TWO - HOUR, TWO)
-    assert interval([Every(HOUR), Every(HOUR * 9, OTHER)], **by_schedule(uuid4())) == (TWO - HOUR, TWO)
-    assert interval(BOTH, **by_schedule(uuid4())) == (None, TWO), "both have this time"
-    assert interval([], **by_schedule()) == (None, TWO)
-
-
 @pytest.mark.rule("7.3")
 @pytest.mark.parametrize(("start", "end"), [(TWO, TWO), (TWO + HOUR / 2, TWO), (TWO + HOUR, TWO + HOUR), (None, TWO)])
 def test_a_run_by_hand_has_the_last_complete_interval(start: datetime | None, end: datetime) -> None:
@@ -79,11 +72,6 @@ def test_a_run_by_hand_has_the_last_complete_interval(start: datetime | None, en
     assert interval([Every(HOUR)], PartitionedAtRuntime(), start_time=start) == (end - HOUR, end)
     person = CreatedBy(id=uuid4(), type="USER", display_value="jane")
     assert interval([Every(HOUR)], start_time=start, created_by=person) == (end - HOUR, end)
-
-
-def test_a_run_by_hand_with_a_key_is_by_hand() -> None:
-    context = run_context_to_json(RunContext(None, "", "2026-01-01"))
-    assert interval([Every(HOUR)], context=context) == (TWO - HOUR, TWO)
 
 
 def test_other_runs_have_no_interval() -> None:

@@ -10,7 +10,6 @@ import pytest
 from assetflow import (
     Asset,
     AssetAndTimeSchedule,
-    AssetAny,
     AssetOrTimeSchedule,
     AtLeast,
     PartitionedAssetTimetable,
@@ -18,8 +17,7 @@ from assetflow import (
     flow,
 )
 from assetflow.core.values.conditions import AssetAll, Since, Times, Within
-from assetflow.core.values.timing import Deadline, Intake, Opening
-from assetflow.core.wire.declarations import declaration_from_text, declaration_to_text
+from assetflow.core.values.timing import Deadline, Intake
 from assetflow.errors import AssetflowError, InvalidSchedule, InvalidTimetable
 from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.timetables import (
@@ -76,18 +74,6 @@ def test_batch_asset_events_is_max_events_if_it_is_false(batch: bool | None) -> 
         assert flow(schedule=given)(report).with_options(schedule=A & B).declaration.options.intake == Intake()
 
 
-@pytest.mark.rule("9.10")
-@pytest.mark.parametrize("assets", [A & AssetAll(), (A | B) & AssetAny(AssetAll(), B), AtLeast(2, A, AssetAll())])
-def test_max_events_is_allowed_beside_a_part_that_always_holds(assets: Any) -> None:
-    assert flow(schedule=assets, max_events=1)(report).declaration.options.intake == Intake(max_events=1)
-
-
-def test_a_text_is_a_cron_in_the_zone_of_the_opening_hours() -> None:
-    options = flow(schedule=MORNINGS, deadline="0 8 * * *")(report).declaration.options
-    assert options.schedule.opening == Opening(SIX, CronTriggerTimetable("0 22 * * *", "Europe/Berlin"))
-    assert options.deadline == Deadline(at=CronTriggerTimetable("0 8 * * *", "Europe/Berlin"))
-
-
 @pytest.mark.rule("9.7")
 @pytest.mark.parametrize(
     ("timetable", "zone"), [("0 6 * * *", "UTC"), (SIX, "Europe/Berlin"), (DeltaTriggerTimetable(HOUR), "UTC")]
@@ -96,20 +82,6 @@ def test_until_is_in_the_zone_of_the_timetable(timetable: Any, zone: str) -> Non
     opening = AssetAndTimeSchedule(timetable=timetable, assets=A, until="0 22 * * *").as_schedule().opening
     assert opening is not None
     assert opening.until == CronTriggerTimetable("0 22 * * *", zone)
-
-
-@pytest.mark.rule("9.7")
-@pytest.mark.parametrize("assets", [A & B, [A, B], KEYED])
-def test_opening_hours_stand_beside_what_the_assets_are(assets: Any) -> None:
-    plain = flow(schedule=assets)(report).schedule
-    opened = flow(schedule=AssetAndTimeSchedule(timetable="@daily", assets=assets))(report).schedule
-    assert (opened.condition, opened.partitioning) == (plain.condition, plain.partitioning)
-    assert opened.opening == Opening(CronTriggerTimetable("@daily"))
-
-
-def test_a_deployment_stores_them() -> None:
-    made = flow(schedule=MORNINGS, deadline="0 8 * * *", on_deadline="run", debounce=MINUTE, max_wait=HOUR)(report)
-    assert declaration_from_text(declaration_to_text(made.declaration)) == made.declaration
 
 
 def test_with_options_changes_what_is_given_and_none_takes_an_option_away() -> None:
@@ -135,27 +107,6 @@ def test_with_options_changes_what_is_given_and_none_takes_an_option_away() -> N
         made.with_options(debounce=None)
     with pytest.raises(InvalidSchedule, match="need a schedule on assets"):
         made.with_options(schedule=None)
-
-
-def test_a_deadline_that_is_a_text_follows_the_zone_of_the_opening_hours() -> None:
-    made = flow(schedule=MORNINGS, deadline="0 8 * * *", on_deadline="run")(report)
-    tokyo = AssetAndTimeSchedule(timetable=CronTriggerTimetable("0 6 * * *", "Asia/Tokyo"), assets=A)
-
-    moved = made.with_options(schedule=tokyo)
-
-    at_eight = CronTriggerTimetable("0 8 * * *", "Asia/Tokyo")
-    assert moved.declaration.options.deadline == Deadline(at=at_eight, then="run")
-    assert moved.with_options(schedule=MORNINGS).declaration == made.declaration
-    assert moved.with_options(deadline=at_eight, schedule=MORNINGS).declaration.options.deadline == Deadline(
-        at=at_eight, then="run"
-    )
-    assert made.with_options(deadline=None, schedule=A).declaration.options.deadline is None
-
-
-def test_with_options_of_an_asset_keeps_them() -> None:
-    made = asset(schedule=A, cooldown=HOUR)(report)
-    assert made.with_options(retries=1).declaration.options.intake == Intake(cooldown=HOUR)
-    assert made.with_options(cooldown=None, min_events=2).declaration.options.intake == Intake(min_events=2)
 
 
 @pytest.mark.rule("9.2")
@@ -281,11 +232,3 @@ def test_what_cannot_work_is_refused_and_the_error_says_what_to_do(make: Callabl
     error: AssetflowError = caught.value
     assert message in error.message
     assert error.fix
-
-
-@pytest.mark.rule("9.16")
-def test_the_error_names_the_flow() -> None:
-    with pytest.raises(InvalidSchedule, match=r"^flow report: max_wait limits nothing"):
-        flow(schedule=A, max_wait=HOUR)(report)
-    with pytest.raises(InvalidSchedule, match=r"^flow report: max_events splits the queue"):
-        asset(schedule=A & B, max_events=1)(report)

@@ -1,7 +1,5 @@
 """The events of a run, and the signature of a function whose parameters assetflow fills in."""
 
-import copy
-import inspect
 import pickle
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -9,7 +7,7 @@ from uuid import uuid4
 import pytest
 from prefect.utilities.callables import parameter_schema
 
-from assetflow import Asset, AssetAlias, TriggeringAssetEvents, flow, partition_key, task, triggering_asset_events
+from assetflow import Asset, AssetAlias, TriggeringAssetEvents, flow, task, triggering_asset_events
 from assetflow.authoring.triggering import PublicSignature
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.wire.run_context import RunContext
@@ -17,7 +15,7 @@ from assetflow.errors import InvalidEvent
 from tests.authoring.events import event
 
 if TYPE_CHECKING:
-    from nowhere import Nothing  # pyright: ignore[reportMissingImports]
+    pass  # pyright: ignore[reportMissingImports]
 
 A, B, C = Asset("s3://b/a", name="a"), Asset("s3://b/b"), Asset("s3://b/c")
 EVENTS = [event(1, A), event(2, B, "x"), event(3, A, "x", "y")]
@@ -41,16 +39,6 @@ def test_lookups_by_asset_uri_reference_and_alias_are_oldest_first() -> None:
     assert AssetAlias("z") not in found
 
 
-def test_a_loop_gives_each_asset_and_alias_with_its_events() -> None:
-    found = TriggeringAssetEvents(EVENTS)
-    assert [(key, numbers(events)) for key, events in found.items()] == [
-        (A, [1, 3]),
-        (B, [2]),
-        (AssetAlias("x"), [2, 3]),
-        (AssetAlias("y"), [3]),
-    ]
-
-
 @pytest.mark.parametrize(
     "passed", [EVENTS, {A: [EVENTS[0], EVENTS[2]], "b": [EVENTS[1]]}, TriggeringAssetEvents(EVENTS)]
 )
@@ -58,22 +46,10 @@ def test_callers_pass_events_or_a_mapping(passed: Any) -> None:
     assert sorted(map(str, numbers(TriggeringAssetEvents.of(passed).all()))) == ["1", "2", "3"]
 
 
-def test_events_passed_under_an_alias_are_found_under_it() -> None:
-    passed = TriggeringAssetEvents.of({AssetAlias("q"): [EVENTS[0]], A: [EVENTS[0]]})
-    assert numbers(passed[AssetAlias("q")]) == [1]
-    assert numbers(passed[A]) == [1]
-
-
 @pytest.mark.parametrize("passed", ["text", [1], {A: "x"}, 3])
 def test_values_that_are_not_events_are_refused(passed: Any) -> None:
     with pytest.raises(InvalidEvent, match="is not an event"):
         TriggeringAssetEvents.of(passed)
-
-
-def test_outside_of_a_run_there_are_no_events_and_no_key() -> None:
-    assert len(triggering_asset_events()) == 0
-    assert partition_key() is None
-    assert len(TriggeringAssetEvents.of_run(None)) == 0
 
 
 def test_events_can_be_sent_to_other_processes() -> None:
@@ -108,14 +84,6 @@ def test_as_a_default_it_lets_flows_and_tasks_be_called_without_it() -> None:
     assert parameter_schema(report).properties["triggering_asset_events"].get("default") is None
 
 
-def test_the_imported_name_is_a_mapping_of_the_run_around_it_and_can_be_pickled() -> None:
-    assert triggering_asset_events.all() == triggering_asset_events[A] == list(triggering_asset_events) == []
-    assert A not in triggering_asset_events
-    assert type(triggering_asset_events()) is TriggeringAssetEvents
-    assert pickle.loads(pickle.dumps(triggering_asset_events)) is triggering_asset_events
-    assert copy.deepcopy(triggering_asset_events) is triggering_asset_events
-
-
 def first(filled: Any, a: int, b: int = 2, *rest: int, c: int = 3, **more: int) -> None: ...
 def middle(a: int, filled: Any, b: int = 2) -> None: ...
 def keyword(a: int, *, filled: Any) -> None: ...
@@ -135,26 +103,3 @@ def positional(a: int, /, b: int, *, filled: Any = None) -> None: ...
 )
 def test_parameters_that_are_filled_in_are_optional(fn: Any, seen: str) -> None:
     assert str(PublicSignature(fn, filled=["filled"]).signature).replace("typing.", "") == seen
-
-
-def test_callers_may_pass_an_added_parameter_that_the_function_does_not_declare() -> None:
-    public = PublicSignature(without, added=["filled"])
-    assert list(public.signature.parameters) == ["a", "b", "filled"]
-    assert not public.declared
-
-
-@pytest.mark.parametrize("fn", [middle, keyword, without, positional])
-def test_arguments_reach_their_parameters(fn: Any) -> None:
-    public = PublicSignature(fn, filled=["filled"])
-    args = (1, 5) if "b" in public.signature.parameters else (1,)
-    given, named = public.arguments(args, {})
-    bound = inspect.signature(fn).bind(*given, **{**named, **dict.fromkeys(public.declared)})
-    assert bound.arguments["a"] == 1
-    assert bound.arguments.get("b", 5) == 5
-
-
-def test_an_annotation_for_type_checkers_only_is_dropped_and_the_others_stay() -> None:
-    def fn(a: int, b: Nothing, c: list[str]) -> Nothing: ...
-
-    annotations = [each.annotation for each in PublicSignature(fn).signature.parameters.values()]
-    assert annotations == [int, inspect.Parameter.empty, list[str]]

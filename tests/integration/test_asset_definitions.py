@@ -6,9 +6,7 @@ from typing import Any
 import pytest
 
 from assetflow import Asset, Metadata, asset
-from assetflow.errors import UnknownAsset
 from assetflow.testing import Harness
-from tests.environment.prefect_server import PrefectServer
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
@@ -38,10 +36,6 @@ async def together(triggering_asset_events: Any) -> None:
     seen.append([event.extra for event in triggering_asset_events.all()])
 
 
-@asset
-def lost(nowhere_to_be_found: Asset) -> None: ...
-
-
 def test_definitions_start_each_other(h: Harness) -> None:
     seen.clear()
     for each in (clean, split, together):
@@ -53,8 +47,3 @@ def test_definitions_start_each_other(h: Harness) -> None:
     assert [run.uris for run in h.runs(together)] == [[LEFT.uri, RIGHT.uri]]
     assert {run.state for each in (clean, split, together) for run in h.runs(each)} == {"Completed"}
     assert seen == [raw.asset, [{"side": "left"}, {}]]
-
-
-def test_a_parameter_that_names_no_asset_says_so(prefect_here: PrefectServer) -> None:  # noqa: ARG001
-    with pytest.raises(UnknownAsset, match="nowhere_to_be_found"):
-        lost()

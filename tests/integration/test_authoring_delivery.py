@@ -10,17 +10,14 @@ from uuid import UUID
 import httpx
 import pytest
 import respx
-from prefect import flow as prefect_flow
 from prefect.client.schemas.objects import State
-from prefect.transactions import transaction
 
-from assetflow import emit, flow, task
+from assetflow import flow, task
 from assetflow.authoring.recording import current_recording
 from assetflow.errors import RecordingFailed
 from assetflow.prefect_io.recordings import recording_from_artifact, recording_from_prefect_event
 from tests.environment.prefect_server import PrefectServer
-from tests.environment.prefect_settings import prefect_at
-from tests.integration.recorded import fresh, new_events
+from tests.integration.recorded import fresh
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
@@ -129,40 +126,3 @@ def test_an_async_task_that_timed_out_sends_no_update_later(router: respx.Router
     asyncio.run(body())
     assert ended[0].name == "TimedOut"
     assert late == []
-
-
-def test_an_event_that_cannot_be_posted_is_a_warning(
-    router: respx.Router, prefect_here: PrefectServer, caplog: pytest.LogCaptureFixture
-) -> None:
-    router.post(f"{prefect_here.api_url}/events").mock(return_value=httpx.Response(404, json={"detail": "no"}))
-    passing(router)
-    with new_events(A) as events:
-        assert run_task().is_completed()
-    assert len(events) == 1
-    assert "could not be announced" in caplog.text
-
-
-def test_in_a_transaction_a_failure_rolls_the_task_back(
-    router: respx.Router, prefect_here: PrefectServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.3")
-    router.post(f"{prefect_here.api_url}/artifacts/").mock(return_value=httpx.Response(503))
-    passing(router)
-    rolled_back: list[object] = []
-    undone = producing.with_options(name="undone")
-    undone.on_rollback_hooks = [rolled_back.append]
-
-    @prefect_flow
-    async def body() -> None:
-        with transaction():
-            undone()
-
-    asyncio.run(body())
-    assert len(rolled_back) == 1
-
-
-def test_emit_says_when_prefect_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.2")
-    with prefect_at("http://127.0.0.1:9/api"), pytest.raises(RecordingFailed) as told:
-        emit(A)
-    assert "PREFECT_API_URL" in str(told.value)

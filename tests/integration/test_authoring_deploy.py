@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prefect import Flow
 from prefect.flows import safe_load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 
@@ -40,12 +39,6 @@ async def test_a_served_flow_stores_the_declaration(prefect_here: PrefectServer,
         assert stored["properties"]["limit"]["description"] == "how many"
 
 
-async def test_a_flow_from_source_keeps_the_declaration() -> None:
-    loaded: Flow[..., Any] = await Flow.afrom_source(str(ROOT), f"{ENTRYPOINT}:consumer")
-    assert isinstance(loaded, AssetFlow)
-    assert loaded.declaration == consumer.declaration
-
-
 def test_a_flow_whose_file_cannot_be_imported_here_keeps_the_declaration(tmp_path: Path) -> None:
     text = (ROOT / ENTRYPOINT).read_text()
     source = text.replace("\nfrom assetflow import", "\nimport not_installed_here\nfrom assetflow import", 1)
@@ -55,16 +48,3 @@ def test_a_flow_whose_file_cannot_be_imported_here_keeps_the_declaration(tmp_pat
     assert loaded is not None
     stored = parameter_schema(loaded).model_dump()
     assert declaration_from_text(property_of(stored)["x-assetflow"]) == consumer.declaration
-
-
-def test_the_api_accepts_runs_without_parameters_and_with_none(prefect_here: PrefectServer) -> None:
-    served: Any = consumer.to_deployment("by-api")
-    served.apply()
-    found = deployment(prefect_here, "consumer/by-api")
-    with prefect_here.http() as http:
-        url = f"/deployments/{found['id']}/create_flow_run"
-        for parameters in ({}, {"limit": 5}, {"triggering_asset_events": None}):
-            assert http.post(url, json={"parameters": parameters}).status_code == 201
-        refused = http.post(url, json={"parameters": {"limit": "many"}})
-        assert refused.status_code == 409, "the parameters are still validated"
-        http.delete(f"/deployments/{found['id']}").raise_for_status()

@@ -4,7 +4,7 @@ import asyncio
 import json
 import subprocess
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -124,11 +124,6 @@ async def test_other_runs_have_no_events_and_a_person_may_give_the_key() -> None
     assert found[0] == [0, 0, "by hand"]
 
 
-async def test_what_a_caller_passes_wins_also_in_tasks() -> None:
-    passed: Any = {A: [EVENTS[0]], AssetAlias("x"): [EVENTS[1]]}
-    assert await consumer(triggering_asset_events=passed) == [[1, 1, None]] * 6 + [[1, 2]]
-
-
 @pytest.mark.rule("7.3")
 @pytest.mark.long
 def test_events_reach_other_processes_and_their_updates_are_recorded(prefect_here: PrefectServer) -> None:
@@ -192,28 +187,6 @@ async def test_a_task_sees_the_updates_of_its_own_run_without_any_evaluator() ->
     assert (found["last"], found["two"], found["newest first"]) == ({"row_count": 3}, [2, 3], [3, 2])
     assert (found["later"], found["name"], found["alias"][-1]) == ([3], [3], 7)
     assert found["flow"] == "writes-and-reads"
-
-
-async def test_updates_of_outsiders_are_past_events_too() -> None:
-    outside = fresh("outside")
-    posted = {
-        "id": str(uuid4()),
-        "occurred": datetime.now(UTC).isoformat(),
-        "event": "assetflow.asset.updated",
-        "resource": {"prefect.resource.id": outside.uri},
-        "payload": {"extra": {"row_count": 9}},
-    }
-    with TaskApi.connect() as api:
-        api.post("/events", [posted])
-
-    @flow(reads=[outside])
-    async def reading() -> list[object]:
-        return counts(inlet_events()[outside])
-
-    deadline = datetime.now(UTC) + timedelta(seconds=30)
-    while (found := await reading()) != [9]:
-        assert datetime.now(UTC) < deadline, found
-        await asyncio.sleep(0.5)
 
 
 @pytest.fixture

@@ -1,8 +1,7 @@
 """Tasks with outlets on a real Prefect server: when an event is made, when not, and with which extra (chapter 2)."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator
-from functools import wraps
+from collections.abc import AsyncGenerator, Generator
 from typing import Any, cast
 
 import pytest
@@ -74,46 +73,6 @@ async def test_async_tasks_make_an_event_each() -> None:
     assert [event.extra for event in events] == [{"value": 2}, {"value": 3}, {}]
 
 
-def around(function: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(function)
-    def called(*args: Any) -> Any:
-        return function(*args)
-
-    return called
-
-
-@task(outlets=[A])
-@around
-def decorated_generator(value: int) -> Generator[Metadata, None, int]:
-    yield Metadata(A, {"value": value})
-    return value
-
-
-@task(outlets=[A])
-@around
-async def decorated_coroutine(value: int) -> int:
-    return value
-
-
-@task(outlets=[A])
-@around
-async def decorated_async_generator(value: int) -> AsyncGenerator[Metadata]:
-    yield Metadata(A, {"value": value})
-
-
-def test_a_generator_in_another_decorator_is_run_to_its_end() -> None:
-    with new_events(A) as events:
-        assert in_flow(lambda: decorated_generator(3)) == 3
-    assert [event.extra for event in events] == [{"value": 3}]
-
-
-@pytest.mark.parametrize("made", [decorated_coroutine, decorated_async_generator])
-def test_work_that_is_only_prepared_makes_no_event(made: AssetTask[..., Any]) -> None:
-    with new_events(A) as events, pytest.raises(InvalidFlow, match="that nothing has run"):
-        in_flow(lambda: made(3))
-    assert events == []
-
-
 class Shop:
     def __init__(self, number: int) -> None:
         self.number = number
@@ -134,13 +93,6 @@ def test_a_method_stays_one_with_other_outlets() -> None:
         assert in_flow(lambda: cast(Any, Shop(20)).load.with_options(outlets=[B])(1)) == 21
         assert in_flow(lambda: cast(Any, Shop.of_class).with_options(outlets=[B])(1)) == ("Shop", 1)
     assert [event.asset for event in events] == [A, B, B]
-
-
-def test_what_is_no_function_yet_is_refused() -> None:
-    for kind in (staticmethod, classmethod):
-        not_yet = cast(Any, kind)(lambda: None)
-        with pytest.raises(InvalidFlow, match=f"Put @task below @{kind.__name__}"):
-            task(outlets=[A])(not_yet)
 
 
 @pytest.mark.rule("2.2")
@@ -203,17 +155,6 @@ def test_only_a_task_that_ends_completed_makes_events(result: Any, error: Except
         assert (state.name, state.message) == ("Skipped", "nothing new")
 
 
-def test_a_skip_in_a_generator_makes_none() -> None:
-    @task(outlets=[A])
-    def skipping() -> Generator[Metadata]:
-        yield Metadata(A, {"a": 1})
-        raise Skip("half-way")
-
-    with new_events(A) as events:
-        assert in_flow(lambda: skipping(return_state=True)).name == "Skipped"
-    assert not events
-
-
 @pytest.mark.rule("2.1")
 def test_a_cached_task_makes_none() -> None:
     key = fresh().uri
@@ -246,51 +187,7 @@ def test_a_retry_is_the_same_event_and_starts_empty() -> None:
     assert [event.extra for event in events] == [{"attempt_3": True}]
 
 
-@pytest.mark.rule("2.1")
-def test_two_task_runs_are_two_events_also_after_a_retry_of_the_flow() -> None:
-    attempts: list[int] = []
-
-    @flow(retries=1)
-    def retried() -> None:
-        plain()
-        attempts.append(1)
-        if len(attempts) == 1:
-            raise ValueError("once more")
-
-    with new_events(A) as events:
-        retried()
-    assert len({event.id for event in events}) == 2
-
-
-@pytest.mark.rule("2.1")
-def test_a_flow_that_fails_later_takes_nothing_back() -> None:
-    @flow
-    def failing() -> None:
-        plain()
-        raise ValueError("later")
-
-    with new_events(A) as events, pytest.raises(ValueError, match="later"):
-        failing()
-    assert len(events) == 1
-
-
 # Extra
-
-
-@pytest.mark.rule("2.3")
-def test_measurements_are_no_extra() -> None:
-    @task(outlets=[A])
-    def measured() -> None:
-        recording = current_recording()
-        assert recording is not None
-        recording.measure(A, {"rows": 2, "seconds": 0.5})
-        recording.measure(A, {"rows": 3})
-        with pytest.raises(OutletError):
-            recording.measure(UNRELATED, {"rows": 1})
-
-    with new_events(A) as events:
-        in_flow(measured)
-    assert (events[0].extra, events[0].metrics) == ({}, {"rows": 5, "seconds": 0.5})
 
 
 @pytest.mark.rule("2.3")
@@ -317,19 +214,3 @@ def test_what_cannot_be_said_fails_the_task_without_any_event(say: Any, error: t
         state.result(raise_on_failure=True)
     assert "wrong" in str(caught.value)
     assert not events
-
-
-@pytest.mark.rule("2.3")
-def test_without_outlets_a_generator_task_stays_prefects() -> None:
-    @task
-    def numbers() -> Generator[int]:
-        yield from (1, 2)
-
-    @task
-    async def async_numbers() -> AsyncGenerator[int]:
-        yield 1
-
-    assert in_flow(lambda: list(numbers())) == [1, 2]
-    assert in_flow(lambda: numbers.submit().result()) == [1, 2]
-    assert async_numbers.isgenerator
-    assert async_numbers.isasync

@@ -3,8 +3,7 @@
 import json
 import sqlite3
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -12,9 +11,6 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
 from assetflow import Asset, Eager, Skip, flow, inlet_events, observe, outlet_events, task
-from assetflow.core.freshness.records import Backfill
-from assetflow.errors import InvalidCall, InvalidEvent
-from assetflow.ledger import Ledger
 from assetflow.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.prefect_io.names import artifact_key
 from assetflow.testing import Harness
@@ -61,17 +57,6 @@ def test_a_test_can_ask_for_status_and_plan(h: Harness) -> None:
     assert LEFT.uri in [each.uri for each in h.status()]
     h.emit(RAW)
     assert [cause.kind for cause in h.status(LEFT).causes] == ["data"]
-
-
-def test_8_7_a_test_can_let_a_flow_try_again(h: Harness) -> None:
-    h.deploy(fails)
-    h.emit(RAW)
-    assert states(h.settle(), fails) == [(None, "Failed")]
-    assert states(h.retry(fails).settle(), fails) == [(None, "Failed")] * 2
-    with pytest.raises(InvalidCall, match="is not partitioned"):
-        h.retry(fails, "a")
-    with pytest.raises(InvalidCall, match="needs an asset"):
-        h.status(None, "a")  # type: ignore[call-overload]
 
 
 TOLD = Asset("s3://eager/told")
@@ -150,15 +135,6 @@ def test_rule_8_2_an_observation_runs_what_reads_the_source_and_a_skip_confirms(
     assert confirmed == (version, 1)
 
 
-def test_rule_8_2_an_observation_that_fails_changes_nothing(h: Harness) -> None:
-    h.deploy(maybe)
-    seen.append("")
-    with pytest.raises(InvalidEvent, match="observed"):
-        h.run(look)
-    seen.append("v1")
-    assert h.settle().runs(maybe) == []
-
-
 MINUTES, HOURS, DAYS = (Asset(f"s3://backfill/{name}") for name in ("minutes", "hours", "days"))
 FAILING: list[str] = []
 
@@ -181,33 +157,3 @@ def make_days() -> None: ...
 @flow(schedule=Eager(default_partition_mapper=StartOfDayMapper()))
 def days(partition_key: str | None = None) -> None:  # noqa: ARG001
     make_days()
-
-
-def test_8_18_a_backfill_runs_what_is_below_once_and_resumes_after_a_failure(h: Harness) -> None:
-    FAILING.clear()
-    h.deploy(hours)
-    h.deploy(days)
-    for hour in ("2026-01-01T00", "2026-01-01T01", "2026-01-02T00"):
-        h.emit(MINUTES, partition_key=f"{hour}:00:00")
-        h.settle()
-    hourly, daily = len(h.runs(hours)), len(h.runs(days))
-    FAILING.append("2026-01-01T01:00:00")
-    place = Path(h._reader.place)
-    with Ledger.open(place) as ledger:
-        planned = ledger.reader.backfills.plan(HOURS.uri, None, down=True)
-        now = datetime.now(UTC)
-        ledger.writer.backfills.begin(Backfill(0, now, HOURS.uri, True, 2), planned, now)
-        h.settle()
-        record = ledger.reader.backfills.get(1)
-        assert record is not None
-        each = record.backfill
-        assert (record.state, each.done, each.failed, each.removed) == ("failed", 3, 1, 1)
-        # The day that was taken off is Eager, and follows the hour that was made.
-        assert (len(h.runs(hours)), len(h.runs(days))) == (hourly + 3, daily + 2)
-        FAILING.clear()
-        ledger.writer.backfills.resume(1, datetime.now(UTC))
-        h.settle()
-        record = ledger.reader.backfills.get(1)
-    assert record is not None
-    assert (record.state, record.backfill.done) == ("completed", 5)
-    assert (len(h.runs(hours)), len(h.runs(days))) == (hourly + 4, daily + 3)

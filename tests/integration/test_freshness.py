@@ -84,18 +84,6 @@ async def _in_log(uri: str) -> list[dict[str, Any]]:
         return (await api.post("/events/filter", {"filter": given | {"order": "ASC"}, "limit": 50}))["events"]
 
 
-def test_8_14_a_lazy_flow_runs_when_its_policy_is_due(h: Harness) -> None:
-    h.deploy(board)
-    h.emit(RAW)
-    assert len(h.settle().runs(board)) == 1
-    h.emit(RAW)
-    assert len(h.settle().runs(board)) == 1
-    assert len(h.advance(HOUR / 2).runs(board)) == 1
-    assert h.freshness(BOARD) == "warn"
-    assert len(h.advance(HOUR / 2).settle().runs(board)) == 2
-    assert h.settle().freshness(BOARD) == "pass"
-
-
 def test_8_13_each_change_is_one_event_with_lag_causes_and_policy_and_an_automation_notifies(
     h: Harness, inbox: tuple[str, list[str]]
 ) -> None:

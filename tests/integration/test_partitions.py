@@ -13,8 +13,7 @@ from prefect.flow_engine import run_flow
 
 from assetflow import Asset, PartitionedAssetTimetable, TriggeringAssetEvents, flow, partition_key, task
 from assetflow.authoring.flows import AssetFlow
-from assetflow.partitions import DayWindow, RollupMapper, StartOfDayMapper
-from tests.integration.installation import Installation, events_of, recording
+from tests.integration.installation import Installation, events_of
 from tests.integration.recorded import new_events
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
@@ -78,28 +77,6 @@ async def test_keys_of_posted_events_and_of_runs_by_hand_arrive_as_data(at_work:
         assert [event.partition_key for event in events] == [key]
 
 
-def test_the_command_line_and_tasks_give_keys_and_a_day_waits_for_its_hours(at_work: Installation) -> None:
-    source = Asset(at_work.uri("hourly"))
-    mapper = RollupMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"), window=DayWindow())
-    schedule = PartitionedAssetTimetable(assets=source, default_partition_mapper=mapper)
-    deployment = deploy(at_work, keyed_flow(at_work, Asset(at_work.uri("result")), schedule))
-
-    hours = [f"2026-11-20T{hour:02}" for hour in range(24)]
-    at_work.task_recorded(recording(source.uri, keys=hours[:23]))
-    at_work.update(source.uri, partition_key="no hour")
-    with at_work.reader() as ledger:
-        at_work.until(lambda: ledger.events.count() and _not_mapped(at_work, source.uri))
-    assert at_work.runs(deployment) == []
-    emit = [sys.executable, "-m", "assetflow", "emit", source.uri, "--key", hours[23]]
-    env = os.environ | at_work.server.env | {"ASSETFLOW_HOME": str(at_work.home)}
-    subprocess.run(emit, env=env, check=True, capture_output=True)
-
-    run = at_work.run_of(deployment)
-    assert run["parameters"] == {"partition_key": "2026-11-20"}
-    assert [event["partition_key"] for event in events_of(run)] == hours
-    assert "'%Y-%m-%dT%H'" in _not_mapped(at_work, source.uri)[0]
-
-
 def test_a_killed_backfill_goes_on_and_runs_no_key_twice(at_work: Installation) -> None:
     consumer = keyed_flow(
         at_work, Asset(at_work.uri("result")), PartitionedAssetTimetable(assets=Asset(at_work.uri("daily")))
@@ -126,10 +103,3 @@ def test_a_killed_backfill_goes_on_and_runs_no_key_twice(at_work: Installation) 
     runs = at_work.runs(deployment)
     assert sorted(run["parameters"]["partition_key"] for run in runs) == sorted(keys)
     assert all(events_of(run) == [] for run in runs)
-
-
-def _not_mapped(at_work: Installation, uri: str) -> list[str]:
-    with at_work.reader() as ledger:
-        events = [event for event in ledger.events.find() if event.uri == uri and event.partition_key == "no hour"]
-        receipts = [each.receipt for event in events for each in ledger.receipts.of_event(event.id)]
-    return [receipt.error for receipt in receipts if receipt.status == "not_mapped"]

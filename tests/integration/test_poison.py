@@ -7,10 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow import Asset, emit, outlet_events, task
-from assetflow.errors import InvalidEvent, RecordingFailed
+from assetflow import Asset
 from tests.integration.installation import Installation, events_of
-from tests.integration.recorded import in_flow
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
@@ -56,19 +54,3 @@ def test_what_an_update_may_not_hold_is_refused_and_the_rest_goes_on(at_work: In
 
     scheduled = at_work.post("/deployments/get_scheduled_flow_runs", {"deployment_ids": [deployment]})
     assert [each["id"] for each in scheduled] == [run["id"]]
-
-
-@pytest.mark.usefixtures("prefect_here")
-@pytest.mark.parametrize("name", POISON)
-def test_a_task_fails_with_the_path_and_emit_refuses(name: str) -> None:
-    wrong = Asset(f"poison-{uuid4()}")
-
-    @task(outlets=[wrong])
-    def says() -> None:
-        outlet_events()[wrong].extra = {"files": [{"size": POISON[name]}]}
-
-    state = in_flow(lambda: says(return_state=True))
-    with pytest.raises(RecordingFailed, match=r"says: the update of .* cannot be recorded: extra\.files\[0\]\.size"):
-        state.result(raise_on_failure=True)
-    with pytest.raises(InvalidEvent, match=r"extra\.files\[0\]\.size"):
-        emit(wrong, {"files": [{"size": POISON[name]}]})

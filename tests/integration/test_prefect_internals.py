@@ -35,15 +35,13 @@ from prefect.settings import (
     temporary_settings,
 )
 from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Paused, Pending, return_value_to_state
-from prefect.transactions import atransaction, transaction
+from prefect.transactions import transaction
 from prefect.types import DateTime
 from prefect.workers.process import ProcessJobConfiguration, ProcessWorker
 
 from assetflow.prefect_io.internals import (
     call_hooks,
-    deployment_id,
     ends_completed,
-    ends_skipped,
     flow_run_contexts,
     in_user_transaction,
     leave_websockets_out_of_the_limit,
@@ -52,7 +50,6 @@ from assetflow.prefect_io.internals import (
     schedule_dates,
     share_certificates,
     start_by_command,
-    task_key_of,
 )
 from tests.integration.recorded import in_flow
 
@@ -123,20 +120,6 @@ def test_a_users_transaction_is_told_from_those_of_tasks() -> None:
     assert in_flow(body) == [False, (False, True, True), False, True, (True, True, True), True]
 
 
-async def test_an_async_transaction_is_told_too() -> None:
-    @task
-    async def asking_async() -> bool:
-        return in_user_transaction()
-
-    @flow
-    async def body() -> list[bool]:
-        outside = await asking_async()
-        async with atransaction():
-            return [outside, await asking_async()]
-
-    assert await body() == [False, True]
-
-
 def test_a_hook_runs_when_the_users_transaction_commits() -> None:
     order: list[str] = []
 
@@ -168,30 +151,6 @@ def test_the_flow_runs_around_this_code_are_known_up_to_the_root() -> None:
 
     assert root() == ["below", "root"]
     assert list(flow_run_contexts()) == []
-
-
-def test_a_run_by_hand_has_no_deployment() -> None:
-    assert in_flow(deployment_id) is None
-    assert deployment_id() is None
-
-
-def test_the_key_of_a_task_is_that_of_its_function() -> None:
-    assert task_key_of(asking.fn) == asking.task_key
-
-
-@pytest.mark.parametrize(
-    ("made", "expected"),
-    [(Completed(name="Skipped"), True), (Completed(), False), (Failed(name="Skipped"), False)],
-    ids=["skipped", "completed", "failed"],
-)
-def test_a_skipped_result_is_told_as_prefect_names_it(made: State[Any], expected: bool) -> None:
-    @task
-    def given() -> State[Any]:
-        return made
-
-    told = ends_skipped(made)
-    state = in_flow(lambda: given(return_state=True))
-    assert told == expected == (state.is_completed() and state.name == "Skipped")
 
 
 @pytest.mark.parametrize(

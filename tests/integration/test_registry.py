@@ -1,6 +1,5 @@
 """What is deployed, the consumers and the automations stay in step, on a real Prefect server."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -20,10 +19,9 @@ from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule, PrefectUnreachable
 from assetflow.evaluator.consumers.registry import Registry
-from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, OFF_TAG, SCHEDULE_SATISFIED, SCHEMA_EXTENSION
+from assetflow.prefect_io.names import ASSET_UPDATED, EVENTS_PARAMETER, SCHEDULE_SATISFIED, SCHEMA_EXTENSION
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_server import PrefectServer
-from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 from tests.evaluator.ledgers import LedgerHere, ledger_here
 
@@ -155,20 +153,6 @@ async def test_consumer_and_automation_follow_their_deployment_and_its_switch(wo
     assert world.related(deployment) == []
 
 
-async def test_of_two_automations_one_stays_and_keeps_the_pause(world: World) -> None:
-    deployment = await world.deploy(unique("twice"), ORDERS)
-    with ledger_here() as ledger:
-        await Registry(world.api, ledger).sync()
-    first = await world.automation(deployment)
-    copy = {key: first[key] for key in ("name", "description", "tags", "trigger", "actions")}
-    world.ask("POST", "/automations/", copy | {"enabled": False})
-
-    assert await world.sync() == ["deployed", "hidden"]
-
-    assert not (await world.automation(deployment))["enabled"]
-    assert (await world.consumer(deployment)).paused
-
-
 @pytest.mark.rule("4.4")
 async def test_a_schedule_that_got_lost_leaves_the_consumer_and_says_so(world: World) -> None:
     name = unique("lost")
@@ -209,28 +193,6 @@ async def deploy_flow(world: World, flow: object, name: str, **given: Any) -> UU
     return made
 
 
-async def test_two_deployments_of_a_flow_have_schedules_of_their_own_and_a_redeploy_keeps_the_switch(
-    world: World,
-) -> None:
-    first = await deploy_flow(world, real_report, "first")
-    second = await deploy_flow(world, real_report.with_options(schedule=ORDERS & CUSTOMERS), "second")
-    off = await deploy_flow(world, real_report, "off", tags=[OFF_TAG])
-
-    assert await world.sync() == ["deployed", "shown", "deployed", "shown"]
-    assert (await world.consumer(first)).schedule.condition == ORDERS
-    assert (await world.consumer(second)).schedule.condition == ORDERS & CUSTOMERS
-    assert not await world.has_consumer(off)
-
-    await world.switch(second, False)
-    await deploy_flow(world, real_report.with_options(schedule=ORDERS & CUSTOMERS), "second")
-    assert await world.sync() == ["paused"]
-    assert not (await world.automation(second))["enabled"]
-
-    without = await deploy_flow(world, real_report.with_options(schedule=None), "first")
-    assert without == first
-    assert await world.sync() == ["removed", "hidden"]
-
-
 async def test_triggers_of_a_users_own_are_left_alone(world: World) -> None:
     own = assetflow.deployment_triggers(CUSTOMERS)
     deployment = await deploy_flow(world, real_report, "own-triggers", triggers=own)
@@ -250,27 +212,6 @@ async def test_a_shown_condition_starts_nothing(world: World) -> None:
     # Prefect works events off in order: what follows has been decided, so that was decided too.
     await until_async(lambda: posted_and_run(world, SCHEDULE_SATISFIED, f"prefect.deployment.{decided}", decided))
     assert world.runs(deployment) == 0
-
-
-async def test_a_running_registry_follows_within_seconds(world: World) -> None:
-    world.registry = Registry(world.api, world.ledger, seconds=60)
-    running = asyncio.create_task(world.registry.run())
-    try:
-        await asyncio.sleep(0)
-        deployment = await world.deploy(unique("live"), ORDERS)
-
-        async def known() -> bool:
-            return await world.has_consumer(deployment)
-
-        async def paused() -> bool:
-            return (await world.consumer(deployment)).paused
-
-        await until_async(known)
-        await until_async(lambda: world.related(deployment))
-        await world.switch(deployment, False)
-        await until_async(paused)
-    finally:
-        await cancel(running)
 
 
 async def posted_and_run(world: World, event: str, resource: str, deployment: UUID) -> bool:

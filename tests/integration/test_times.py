@@ -1,10 +1,7 @@
 """The time part of schedules on a real Prefect server: upcoming runs that follow the deployment."""
 
 import asyncio
-import sqlite3
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -18,7 +15,6 @@ from assetflow.core.time.timetables import Timetable
 from assetflow.prefect_io.names import TIME_TAG
 from assetflow.testing import Harness
 from assetflow.timetables import CronPartitionTimetable, CronTriggerTimetable
-from tests.integration.installation import Installation
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
@@ -46,10 +42,6 @@ async def load(rows: int = 1) -> None:  # noqa: ARG001
 async def daily(partition_key: str | None = None) -> None:
     keys.append(partition_key)
     write_report()
-
-
-@flow(schedule=REPORT)
-async def reader() -> None: ...
 
 
 keys: list[str | None] = []
@@ -106,25 +98,6 @@ def test_times_are_upcoming_runs_beside_those_of_updates(h: Harness) -> None:
     assert [run.id for run in upcoming(name)] == [run.id for run in runs]
 
 
-@pytest.mark.rule("4.5")
-def test_a_run_of_the_clock_consumes_nothing_and_hands_on_its_data_interval(h: Harness) -> None:
-    name = h.deploy(load)
-    h.deploy(reader)
-    h.settle()
-    (run, *_) = upcoming(name)
-    tick = run.expected_start_time
-    finished(load, now(run))
-    (read,) = h.settle().runs(reader)
-    source = read.events[0].source_flow_run
-    assert source is not None
-    assert tick is not None
-    assert (source.scheduled_time, source.data_interval_start, source.data_interval_end) == (
-        tick,
-        tick - timedelta(hours=1),
-        tick,
-    )
-
-
 @pytest.mark.rule("5.7")
 def test_a_run_of_the_clock_has_the_key_of_its_tick(h: Harness) -> None:
     name = h.deploy(daily)
@@ -137,27 +110,6 @@ def test_a_run_of_the_clock_has_the_key_of_its_tick(h: Harness) -> None:
     keys.clear()
     finished(daily, now(runs[0]))
     assert keys == expected[:1]
-
-
-def test_the_times_follow_the_code_and_the_parameters_of_the_last_deploy(h: Harness) -> None:
-    name = h.deploy(load)
-    before = {run.id for run in upcoming_after(h, name)}
-    h.deploy(load, parameters={"rows": 2})
-    runs = upcoming_after(h, name)
-    assert [run.parameters.get("rows") for run in runs] == [2] * 24
-    assert before.isdisjoint(run.id for run in runs)
-    h.deploy(load, parameters={"rows": 2})
-    assert [run.id for run in upcoming_after(h, name)] == [run.id for run in runs]
-
-    other = load.with_options(schedule=MIDNIGHT)
-    h.deploy(other)
-    assert times_of(upcoming_after(h, name)) == first_times(MIDNIGHT, 3)
-    h.deploy(load.with_options(schedule=ORDERS))
-    assert upcoming_after(h, name) == []
-    h.deploy(other)
-    assert len(upcoming_after(h, name)) == 3
-    h.deploy(load.with_options(schedule=None))
-    assert upcoming_after(h, name) == []
 
 
 @pytest.mark.rule("6.1")
@@ -189,37 +141,3 @@ def automations_of(client: Any) -> list[dict[str, Any]]:
 
 def switch(client: Any, automation: str, *, enabled: bool) -> None:
     client.request("PATCH", "/automations/{id}", path_params={"id": automation}, json={"enabled": enabled})
-
-
-@pytest.mark.rule("6.1")
-def test_an_evaluator_that_was_killed_or_down_for_hours_makes_one_run_for_each_time(here: Installation) -> None:
-    deployment = here.deploy("hourly", HOURLY)
-    for _ in range(2):
-        here.start(ready=False)
-        here.until(lambda: here.runs(deployment))
-        here.kill()
-    here.start()
-    here.until(lambda: len(here.runs(deployment)) == 24)
-    known = {run["id"] for run in here.runs(deployment)}
-    here.kill()
-    _turn_back(here, hours=5)
-    here.start()
-    here.until(lambda: len(here.runs(deployment)) == 29)
-    runs = here.runs(deployment)
-    assert known <= {run["id"] for run in runs}
-    times = [datetime.fromisoformat(run["expected_start_time"]) for run in runs]
-    assert {later - earlier for earlier, later in pairwise(times)} == {timedelta(hours=1)}
-    late = [run for run in runs if run["id"] not in known]
-    assert [run["created"] for run in late] == sorted(run["created"] for run in late)
-
-    # Late runs are skipped but the latest.
-    here.deploy("hourly", replace(HOURLY, catchup="latest"))
-    here.until(lambda: [run["id"] for run in here.runs(deployment)][:-24] == [late[-1]["id"]])
-
-
-def _turn_back(here: Installation, *, hours: int) -> None:
-    """Let the ledger believe that the evaluator stopped some hours ago and had made no runs ahead."""
-    with sqlite3.connect(here.home / "ledger.db") as ledger:
-        past = datetime.now(UTC) - timedelta(hours=hours)
-        ledger.execute("UPDATE timer SET reached = ?", [past.isoformat(timespec="microseconds")])
-    ledger.close()

@@ -70,12 +70,6 @@ def test_live_runs_are_those_of_the_simulator(
     assert queued == expected["queued"]
 
 
-def test_there_are_a_few_dozen() -> None:
-    found = [each["name"] for each in scenarios()]
-    assert len(found) >= 36
-    assert len(found) == len(set(found))
-
-
 def perform(live: Stage, scenario: dict[str, Any]) -> None:
     read = read_scenario(scenario)
     for name, spec in read.consumers.items():

@@ -61,20 +61,6 @@ def test_command_line_api_and_page_agree(
     assert [each.name for each in list_by_id(switched.reader, wanted, NOON)] == [each["name"] for each in found]
 
 
-def test_each_choice_of_the_page_is_tested(site: Site) -> None:
-    choices = [each["value"] for each in site.page("/consumers").named("option")]
-    of_its_own = {"waiting", "failed"}  # tests/web/test_overview.py, which links to them
-    orders = {"name", "decided", "queued"}  # tests/web/test_consumers.py
-    assert set(choices) - of_its_own - orders == {choice for *_, choice, _ in CASES if choice is not None}
-
-
-@pytest.mark.usefixtures("switched")
-def test_a_list_that_the_filter_empties_does_not_say_that_there_are_no_consumers(call: Call, ledger: Ledger) -> None:
-    for record in ledger.reader.consumers.all():
-        ledger.writer.consumers.switch(record.consumer.id, paused=False, held=False, now=NOON)
-    assert "No such consumers." in call("consumers", "ls", "--held").out
-
-
 @pytest.mark.rule("9.8")
 def test_missed_deadlines_are_listed_newest_first(ledger: Ledger, call: Call, site: Site) -> None:
     assert "No deadline was missed." in call("deadlines", "ls").out

@@ -14,14 +14,13 @@ from assetflow.ledger import Holder, Ledger
 from assetflow.ledger.read.events import DECIDED_UNTIL, only_here
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.recordings import recording_from_artifact
-from assetflow.prefect_io.rest import BY_NAME, TAKEN_OVER, TaskApi, deciding_ledger
+from assetflow.prefect_io.rest import BY_NAME, TAKEN_OVER, TaskApi
 from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import ORDERS, deploy
 from tests.environment.prefect_settings import prefect_at
 
 OTHER = str(UUID(int=9))
 VARIABLE = f"{API_URL}{BY_NAME}"
-BUSY = httpx.Response(503, json={"exception_message": "Service Unavailable"})
 ANSWER = httpx.Response(200, json={"value": OTHER})
 
 
@@ -36,13 +35,6 @@ def test_what_prefect_once_answered_counts_until_it_answers_again(ledger: Ledger
     assert [decider.other(), decider.other(), decider.other()] == [OTHER, OTHER, None]
 
 
-def test_a_busy_prefect_is_asked_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assetflow.prefect_io.rest.SECONDS_FOR_A_VALUE", 0.0)
-    with prefect_at(API_URL), respx.mock:
-        respx.get(VARIABLE).mock(side_effect=[BUSY, BUSY, ANSWER])
-        assert deciding_ledger() == OTHER
-
-
 def test_without_an_answer_and_an_evaluator_a_warning_says_what_may_be(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
     with respx.mock:
@@ -52,17 +44,6 @@ def test_without_an_answer_and_an_evaluator_a_warning_says_what_may_be(ledger: L
         beside_an_evaluator = call("emit", ORDERS.uri)
     assert "nobody knows whether another ledger has taken over" in alone.err
     assert "taken over" not in beside_an_evaluator.err
-
-
-@respx.mock
-@pytest.mark.parametrize("answer", [{}, [], ["ok"], "ok", 5, None], ids=str)
-def test_something_that_is_not_prefect_answers_with_json(ledger: Ledger, call: Call, answer: object) -> None:
-    """It names no ledger that decides, and stores nothing: an update goes where it is safe, or is not taken."""
-    deploy(ledger, "report/shop", ORDERS)
-    respx.route().respond(200, json=answer)
-    here = call("emit", ORDERS.uri)
-    assert here.code == 0
-    assert ledger.reader.events.count() == 1
 
 
 @respx.mock

@@ -9,7 +9,7 @@ from assetflow.prefect_io.recordings import learned_from_prefect_event
 from tests.cli.conftest import Call
 from tests.cli.shop import NOON
 from tests.ledger.read.test_ended_runs import ended
-from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.ledger.write.test_kept import CORE, RAW, Place, kept
 from tests.prefect_io.test_own_events import MADE, native
 from tests.web.conftest import Site
 
@@ -51,26 +51,6 @@ def test_a_flow_that_failed_says_so_in_every_list_and_is_tried_again(site: Site,
     done = site.submit(f"{CORE_FLOW}/retry", CORE_FLOW, f"{CORE_FLOW}/retry")
     assert "1 run was asked for." in site.page(done.headers["location"]).text
     assert len(ledger.reader.decisions.find()) == 2
-
-
-def test_the_head_of_an_eager_flow_says_how_it_is(site: Site, ledger: Ledger, call: Call) -> None:
-    place = Place(ledger, NOON - timedelta(hours=1))
-    place.deploy("core/shop", kept([RAW], [CORE], retries=0))
-    place.deploy("board/shop", kept([CORE], [BOARD], retries=0))
-    head = "Why it runs, or does not"
-
-    def heads(flow: str) -> list[str]:
-        on_page = site.page(f"/consumers/{flow}").text.partition(head)[2].lstrip()[:40]
-        return [on_page, call("explain", flow).out.splitlines()[0]]
-
-    (made,) = place.update(RAW)
-    assert all("runs, since 2026" in each for each in heads("core/shop")), heads("core/shop")
-    assert all("misses" in each for each in heads("board/shop")), heads("board/shop")
-    place.end(made, "failed")
-    assert all("failed on this data" in each for each in heads("core/shop"))
-    (made,) = place.update(RAW)
-    place.run("core/shop", made, CORE)
-    assert all("up to date" in each for each in heads("core/shop"))
 
 
 def test_why_it_did_not_run_at_another_time(site: Site, ledger: Ledger) -> None:

@@ -2,25 +2,19 @@
 
 import json
 import re
-from collections.abc import Sequence
 from datetime import timedelta
-from uuid import UUID
 
 import pytest
 
 from assetflow import AssetAny, AtLeast, Eager
 from assetflow.core.values.assets import Asset
-from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
-from assetflow.ledger.read.consumers import ConsumerOverview, ConsumerReader
-from assetflow.ledger.records import ConsumerRecord
 from tests.cli.conftest import Call
 from tests.cli.shop import NOON, ORDERS, deploy, update
 from tests.ledger.making import A, B, C, deploy_maker
 from tests.ledger.making import update as event_of
 from tests.web.conftest import Site
 from tests.web.html import read
-from tests.web.test_scale import statements
 
 REPORT = Asset("s3://lake/report", name="report", group="marts")
 BOARD = Asset("s3://lake/board", name="board", group="marts")
@@ -86,24 +80,6 @@ def test_what_a_condition_needs_stands_where_its_lines_enter(site: Site, ledger:
     }
 
 
-def test_only_flows_with_a_box_are_asked_what_they_need(
-    site: Site, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    deploy(ledger, "inside/shop", REPORT & BOARD, produces=(Asset("s3://lake/sum", name="sum", group="marts"),))
-    deploy(ledger, "outside/shop", ORDERS & REPORT, produces=(D,))
-    asked: list[str] = []
-    read = ConsumerReader.overviews
-
-    def note(self: ConsumerReader, records: Sequence[ConsumerRecord], **given: bool) -> list[ConsumerOverview]:
-        asked.extend(each.consumer.name for each in records)
-        return read(self, records, **given)
-
-    monkeypatch.setattr(ConsumerReader, "overviews", note)
-    nodes = site.get("/api/v1/graph", params={"fold": True, "opened": "group:s3://lake"}).json()["nodes"]
-    boxes = [node["name"] for node in nodes if node["kind"] == "flow"]
-    assert sorted(asked) == sorted(boxes) == ["outside/shop"]
-
-
 def test_around_a_node_are_as_many_levels_as_can_be_read(site: Site, ledger: Ledger) -> None:
     for number in range(10):
         deploy(ledger, f"a{number}/shop", ORDERS, produces=(made := Asset(f"s3://lake/many/{number}"),))
@@ -126,41 +102,6 @@ def test_the_whole_folds_by_group(site: Site) -> None:
     }
     opened = site.get("/api/v1/graph", params={"fold": True, "opened": "group:marts"}).json()
     assert {"report", "board", "shop"} <= {node["name"] for node in opened["nodes"]}
-
-
-@pytest.mark.usefixtures("chain")
-def test_the_whole_is_drawn_once_until_something_changes(site: Site, ledger: Ledger) -> None:
-    def names() -> set[str]:
-        return {node["name"] for node in site.get("/api/v1/graph").json()["nodes"]}
-
-    before = names()
-    whole = ledger.reader.graph.whole()
-    with statements() as asked:
-        assert ledger.reader.graph.whole() is whole
-    assert not [each for each in asked if "FROM edge" in each]
-    deploy(ledger, "new/shop", BOARD)
-    assert names() - before == {"new/shop"}
-    update(ledger, ORDERS, 1)
-    (node,) = (each for each in site.get("/api/v1/graph").json()["nodes"] if each["name"] == "orders")
-    assert node["at"] == "2026-01-01T12:01:00Z"
-    ledger.writer.lineage.declare(UUID(int=7), "reads/shop", declaration_to_text(FlowDeclaration(reads=(BOARD,))), NOON)
-    assert "reads/shop" in names()
-    ledger.writer.consumers.forget(UUID(int=7), NOON)
-    assert names() - before == {"new/shop"}
-
-
-def test_the_whole_follows_what_is_hidden(site: Site, ledger: Ledger) -> None:
-    left = Asset("s3://lake/left", name="left")
-    update(ledger, left, 1, aliases=("late",))
-
-    def names() -> set[str]:
-        return {node["name"] for node in site.get("/api/v1/graph").json()["nodes"]}
-
-    assert names() == {"left", "late"}
-    ledger.writer.assets.hide(left.uri, by="me", now=NOON)
-    assert names() == set()
-    ledger.writer.assets.unhide(left.uri)
-    assert names() == {"left", "late"}
 
 
 @pytest.mark.usefixtures("chain")
@@ -217,16 +158,6 @@ def test_the_list_is_a_tree_of_the_boxes_of_the_picture(site: Site) -> None:
     assert 'aria-label="Fold report again"' in text
     whole = site.get("/graph").text
     assert [each.count(".") for each in listed(whole)] == list(range(8))
-
-
-@pytest.mark.usefixtures("chain")
-def test_boxes_open_one_after_the_other_and_fold_again(site: Site) -> None:
-    text = site.get("/graph", params={"fold": "true", "opened": ["group:marts", "group:shop"]}).text
-    assert "flow:report/shop" in " ".join(listed(text))
-    assert 'href="/graph?fold=true&amp;opened=group%3Ashop" aria-label="Fold marts again"' in text
-    assert "group:s3://lake" in " ".join(listed(text))
-    assert '<option value="false" selected>open</option>' in site.get("/graph").text, "eight nodes are not folded"
-    assert '<option value="false">open</option>' in text
 
 
 def test_the_graph_says_what_is_out_of_date(site: Site, ledger: Ledger) -> None:

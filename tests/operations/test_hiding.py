@@ -47,16 +47,6 @@ def test_what_is_hidden_is_left_out_until_it_is_shown_again(left: Ledger, call: 
     assert shown(call, site) == (True,) * 6
 
 
-def test_an_update_shows_it(left: Ledger, call: Call, site: Site) -> None:
-    left.writer.assets.hide(LEFT.uri, by="ann", now=NOON)
-    update(left, ORDERS, 2)
-    assert shown(call, site) == (False,) * 6
-    update(left, LEFT, 3)
-    assert shown(call, site) == (True,) * 6
-    left.writer.assets.hide(LEFT.uri, by="ann", now=NOON)
-    assert left.reader.assets.hidden() == {LEFT.uri}, "it is hidden anew"
-
-
 @pytest.mark.parametrize("schedule", [LEFT, Asset.ref(name="left"), AssetAlias("old")])
 def test_a_schedule_shows_it(left: Ledger, schedule: object) -> None:
     left.writer.assets.hide(LEFT.uri, by="ann", now=NOON)
@@ -96,9 +86,3 @@ def test_the_page_hides_and_shows_and_tells_what_is_refused(left: Ledger, site: 
     # A reload asks for the address of the form.
     assert site.get("/asset/hide", params={"asset": LEFT.uri}).headers["location"] == page
     assert site.get("/asset/unhide").headers["location"] == "/assets"
-
-
-def test_an_unknown_asset_is_not_hidden(call: Call) -> None:
-    refused = call("assets", "hide", "s3://lake/nothing")
-    assert refused.code == 2
-    assert "no asset is called" in refused.err

@@ -11,7 +11,7 @@ from assetflow.core.values.timing import Intake
 from assetflow.errors import UnknownEvent
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
-from assetflow.operations.decisions import give_up, remove_queued
+from assetflow.operations.decisions import remove_queued
 from assetflow.operations.installation import Installation
 from assetflow.operations.lookup import Selection
 from tests.cli.conftest import Call
@@ -57,12 +57,6 @@ def test_every_way_to_remove_asks_for_the_key(
     assert set(queued.reader.queues.sizes().values()) == {1}, "nothing was removed"
 
 
-@pytest.mark.usefixtures("queued")
-def test_airflows_path_knows_no_partitions(site: Site) -> None:
-    assert site.delete("/api/v2/dags/daily.shop/assets/queuedEvents").status_code == 404
-    assert site.delete("/api/v2/dags/plain.shop/assets/queuedEvents").status_code == 204
-
-
 @pytest.mark.parametrize(
     ("evaluator_runs", "read_before", "is_late"),
     [(True, 30, False), (True, 31, True), (True, None, True), (False, 1, True)],
@@ -83,16 +77,3 @@ def test_rule_9_6_what_is_due_is_decided_first_only_if_an_evaluator_has_read_pre
         assert remove_queued(at, Selection(record), by="me", why="wrong") == 1
     made = [each.made for each in ledger.reader.decisions.find()]
     assert made == ([] if is_late else [NOON + timedelta(hours=1)])
-
-
-def test_a_decision_that_is_given_up_while_nobody_reads_prefects_logs_leads_to_none(ledger: Ledger) -> None:
-    """What came before may be in Prefect: the clock decides when it is read."""
-    deploy(ledger, PLAIN, ORDERS | CUSTOMERS, coalesce=True, intake=Intake(cooldown=timedelta(hours=1)))
-    update(ledger, ORDERS, 0)
-    (waiting,) = ledger.reader.decisions.find()
-    update(ledger, ORDERS, 1)
-    at = Installation(ledger, now=lambda: NOON + timedelta(hours=3))
-    give_up(at, waiting.id, by="me", why="wrong")
-    assert [each.id for each in ledger.reader.decisions.find()] == [waiting.id]
-    ledger.writer.clock.run(at.now(), at.now())
-    assert len(ledger.reader.decisions.find()) == 2

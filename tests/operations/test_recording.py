@@ -3,27 +3,18 @@
 import json
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
-import httpx
 import pytest
-import respx
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 import assetflow
-from assetflow.core.values.events import EXTRA_BYTES, Origin, Recording, event_by_hand
+from assetflow.core.values.events import EXTRA_BYTES
 from assetflow.errors import AssetflowError
 from assetflow.ledger import Ledger
-from assetflow.operations.installation import Installation
-from assetflow.operations.recording import record, through_prefect
-from assetflow.prefect_io.rest import TaskApi
 from tests.cli.conftest import Call
-from tests.cli.shop import NOON, ORDERS, deploy
+from tests.cli.shop import ORDERS, deploy
 from tests.web.conftest import Site
 
-EVENT = event_by_hand(ORDERS, id=UUID(int=1), occurred=NOON, origin=Origin("api"), extra={"rows": 1})
-RECORDING = Recording(EVENT.id, (EVENT,))
-PREFECT = "http://prefect.test/api"
 Way = Callable[[str, str], str]
 
 
@@ -73,16 +64,6 @@ def test_every_way_refuses_the_same(
     assert ledger.reader.events.count() == 0
 
 
-def test_an_update_leads_to_decisions_that_somebody_is_told_of(ledger: Ledger) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    told: list[str] = []
-    here = Installation(ledger, on_recorded=lambda: told.append("recorded"), now=lambda: NOON)
-    recorded, again = record(here, RECORDING), record(here, RECORDING)
-    assert [(name, decision.events[0].id) for name, decision in recorded.decisions] == [("report/shop", EVENT.id)]
-    assert (recorded.events[0].sequence, again.events, again.decisions) == (1, [], [])
-    assert told == ["recorded"], "what is known already decides nothing"
-
-
 @pytest.mark.parametrize("command", [("emit", ORDERS.uri), ("observe", ORDERS.uri, "etag-1")])
 def test_a_command_that_writes_to_no_ledger_needs_the_address_of_prefect(
     command: tuple[str, ...], call: Call, monkeypatch: pytest.MonkeyPatch
@@ -93,12 +74,3 @@ def test_a_command_that_writes_to_no_ledger_needs_the_address_of_prefect(
         answer = call(*command)
     assert (answer.code, answer.out) == (2, "")
     assert "PREFECT_API_URL is not set" in answer.err
-
-
-def test_an_announcement_that_fails_is_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TaskApi, "connect", lambda patience: TaskApi(PREFECT, patience=patience))
-    with respx.mock:
-        respx.post(f"{PREFECT}/artifacts/").respond(201, json={"id": str(UUID(int=1))})
-        respx.post(f"{PREFECT}/events").mock(return_value=httpx.Response(422, json={"detail": "no"}))
-        (warning,) = through_prefect(RECORDING)
-    assert "The update is recorded" in warning

@@ -15,14 +15,11 @@ from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.values.timing import Deadline
-from assetflow.errors import UnknownAsset, UnknownEvent
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.graph import newest_traces, trace_of
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
-from tests.ledger.write.test_lazy import BOARD as FRESH_BOARD
-from tests.ledger.write.test_lazy import lazy
 
 REPORT = Asset("s3://lake/report", name="report")
 NOW = NOON + timedelta(hours=1)
@@ -115,14 +112,6 @@ def test_a_consumer_that_does_not_run_stands_there_with_the_reason(ledger: Ledge
     assert trace_of(ledger.reader, "orders", NOW).words == "no run, 3 did not run"
 
 
-def test_an_update_that_nobody_queued_and_a_run_that_nothing_reads(ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", ORDERS, produces=(REPORT,))
-    (decision,) = update(ledger, ORDERS, 1)
-    ran(ledger, decision, 2, REPORT, CUSTOMERS)
-    assert tree(ledger, "customers") == ["● customers  3 rows, nothing runs on it  by report/nightly"]
-    assert tree(ledger, "orders")[1:] == ["└─ ✓ report/nightly  60 s  ─▶ report, customers"]
-
-
 @pytest.mark.rule("7.4")
 def test_runs_of_eager_flows_hang_below_what_they_read(ledger: Ledger) -> None:
     place = Place(ledger)
@@ -149,59 +138,6 @@ def test_runs_of_eager_flows_hang_below_what_they_read(ledger: Ledger) -> None:
     ]
     (code,) = [found for found in newest_traces(ledger.reader, 10, place.now) if not found.lines[0].uri]
     assert code.lines[0].name == "core/one", "new code led to it"
-
-
-def test_runs_of_lazy_flows_hang_below_what_they_read(ledger: Ledger) -> None:
-    place = Place(ledger)
-    place.deploy("core/one", lazy([RAW], [CORE]))
-    place.deploy("board/one", lazy([CORE], [FRESH_BOARD]))
-    first = only(place.update(RAW))
-    place.run("board/one", only(place.run("core/one", first, CORE)), FRESH_BOARD)
-    assert tree(ledger, 1, place.now) == [
-        "● s3://lake/raw  by the API",
-        "└─ ✓ core/one  Lazy  1.0 s",
-        "   └─ ● s3://lake/core",
-        "      └─ ✓ board/one  Lazy  1.0 s  ─▶ s3://lake/board",
-    ]
-    assert not place.update(RAW), "the policy leaves it time"
-    assert tree(ledger, "s3://lake/raw", place.now)[1:] == ["└─ ◌ core/one  waits: not needed now"]
-
-
-def test_a_run_by_time_begins_a_tree_and_says_so(ledger: Ledger) -> None:
-    flow = deploy(ledger, "nightly/shop", "0 2 * * *", produces=(ORDERS,))
-    deploy(ledger, "report/nightly", ORDERS)
-    by_time = SourceFlowRun(UUID(int=5), "calm-fox", flow_name="nightly", deployment_name="shop")
-    (decision,) = update(ledger, ORDERS, 1, origin=Origin("task", flow_run=by_time))
-    ran(ledger, decision, 3)
-    ledger.writer.ended_runs.add([ended(UUID(int=5), flow.deployment_id, 1, "time")], NOON)
-    (found,) = newest_traces(ledger.reader, 10, NOW)
-    assert told(found) == ["✓ nightly/shop  by time  60 s", "└─ ● orders", "   └─ ✓ report/nightly  2 min"]
-
-
-def test_keys_of_an_eager_flow_hang_below_their_own_update(ledger: Ledger) -> None:
-    place = Place(ledger)
-    place.deploy("core/one", kept([RAW], [CORE], mapper=IdentityMapper()))
-    place.deploy("board/one", kept([CORE], [BOARD], mapper=IdentityMapper(), on=["data"]))
-    a, b = only(place.update(RAW, "a")), only(place.update(RAW, "b"))
-    place.run("core/one", a, CORE)
-    place.end(b, "failed")
-    assert [line.split("  ")[0] for line in tree(ledger, 1, place.now)][1:2] == ["└─ ✓ core/one"]
-    assert "board/one  a" in tree(ledger, 1, place.now)[-1]
-    assert tree(ledger, 2, place.now)[1:] == ["└─ ✕ core/one  b  Eager  failed"]
-
-
-def test_a_circle_ends_where_it_was_followed_to(ledger: Ledger) -> None:
-    deploy(ledger, "round/about", ORDERS, produces=(ORDERS,))
-    decisions = update(ledger, ORDERS, 1)
-    for minute in range(2, 6):
-        ran(ledger, decisions[0], minute, ORDERS)
-        decisions = [decision for decision, _ in ledger.reader.decisions.waiting()]  # pyright: ignore
-    lines = tree(ledger, 1)
-    assert [line.strip("└─ ").split("  ")[0] for line in lines] == ["● orders", "✓ round/about"] * 4 + [
-        "● orders",
-        "◌ round/about",
-    ]
-    assert not trace_of(ledger.reader, "1", NOW).is_cut
 
 
 @pytest.mark.rule("7.4")
@@ -244,22 +180,3 @@ def test_a_run_shows_the_first_line_of_its_error_and_a_maker_how_it_was_started(
         "└─ ● orders",
         '   └─ ✕ report/nightly  failed  3 min  "503"',
     ]
-
-
-def test_a_run_that_updated_nothing_is_a_tree_of_its_own(ledger: Ledger) -> None:
-    maker, end = deploy(ledger, "load/shop", "0 2 * * *", produces=(ORDERS,)), NOON + timedelta(minutes=1)
-    run = UUID(int=0xABCDEF12 << 96)
-    crashed = {"state": "Crashed", "outcome": "crashed", "target_key": "2026"}
-    ledger.writer.ended_runs.add([ended(run, maker.deployment_id, 1, "time", "no memory\nleft", **crashed)], NOON)
-    for what in (run, "abcdef12"):
-        assert tree(ledger, what) == ['✕ load/shop  2026  by time  crashed  60 s  "no memory"']
-    found = trace_of(ledger.reader, "abcdef12", NOW)
-    assert found.words == "1 run, 1 failed, updated nothing, done in 60 s"
-    assert (found.at, found.until) == (NOON, end)
-
-
-def test_what_is_not_known_is_said(ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", ORDERS)
-    for what, error in ((uuid4(), UnknownEvent), ("ordres", UnknownAsset), ("orders", UnknownEvent), (7, UnknownEvent)):
-        with pytest.raises(error):
-            tree(ledger, what)

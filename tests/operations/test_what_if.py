@@ -1,14 +1,12 @@
 """What an action would lead to is what it then leads to, and asking changes nothing."""
 
 import random
-from datetime import timedelta
 
 import pytest
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AssetAll, AtLeast, Times
 from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
-from assetflow.core.values.timing import Intake
 from assetflow.ledger import Ledger
 from assetflow.operations.what_if import if_backfilled, if_resumed, if_run, if_updated
 from tests.cli.conftest import Call
@@ -53,14 +51,6 @@ def test_what_is_queued_already_counts(ledger: Ledger) -> None:
     assert (what.known, what.starts) == (True, ()), "it is recorded"
 
 
-def test_what_many_flows_refuse_for_one_reason_is_one_sentence(ledger: Ledger) -> None:
-    for name in ("daily/a", "daily/b", "daily/c"):
-        deploy(ledger, name, ROLLED_UP)
-    (words,) = if_updated(ledger.reader, [an_update(HOURLY, "{}")], NOON).refused
-    assert words.startswith("not queued for daily/a, whose mapper could not use the key: The partition key '{}' does")
-    assert words.endswith("; so with 2 more flows")
-
-
 @pytest.mark.parametrize(
     ("schedule", "updated", "words"),
     [
@@ -78,14 +68,6 @@ def test_every_kind_of_condition_says_what_it_lacks(
     (queue,) = if_updated(ledger.reader, [an_update(*updated)], NOON).waits
     assert queue.words.startswith(words)
     assert queue.target_key == ("2026-01-01" if schedule is ROLLED_UP else None)
-
-
-def test_a_debounced_consumer_says_until_when_and_a_key_that_it_does_not_take_is_refused(ledger: Ledger) -> None:
-    deploy(ledger, "report/shop", ORDERS, intake=Intake(debounce=timedelta(minutes=10)))
-    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).waits
-    assert queue.words.startswith("waits until 2026-01-01 12:10:00 UTC")
-    what = if_updated(ledger.reader, [an_update(ORDERS, "a")], NOON)
-    assert what.refused == ("not for report/shop, which takes no updates with a partition key",)
 
 
 def test_a_paused_consumer_says_so_and_a_resume_starts_it(ledger: Ledger) -> None:
@@ -134,21 +116,6 @@ def test_the_dialogs_of_run_now_and_materialize_tell_what_follows(ledger: Ledger
     assert ledger.reader.status() == before
 
 
-def test_the_dialog_that_resumes_several_tells_what_they_start(ledger: Ledger, site: Site) -> None:
-    chain(ledger)
-    kept = [deploy(ledger, f"kept/{name}", ORDERS, while_paused="keep") for name in ("a", "b")]
-    for each in kept:
-        ledger.writer.consumers.switch(each.id, paused=True, now=NOON)
-    update(ledger, ORDERS, 1)
-    dialog = site.page("/consumers/switch?show=paused&paused=no")
-    (asks,) = [each for each in dialog.named("div") if each.get("hx-get") == "/consumers/switch/preview"]
-    assert (asks["hx-include"], asks["hx-trigger"].split(",")[0]) == ("closest form", "load")
-    part = site.get(asks["hx-get"], params={"names": "kept/a\nkept/b", "paused": "no"}, headers={"hx-request": "true"})
-    words = " ".join(read(part.text).text.split())
-    assert "If you resume them now starts kept/a with 1 update starts kept/b with 1 update" in words
-    assert "/consumers/switch/preview" not in site.get("/consumers/switch?show=active&paused=yes").text
-
-
 def test_what_is_told_is_what_happens(ledger: Ledger) -> None:
     """Random conditions and updates: each is asked first, then recorded, and both lead to the same runs."""
     chance = random.Random(22)
@@ -186,25 +153,3 @@ def test_the_command_and_the_api_and_the_page_tell_the_same(ledger: Ledger, call
     for words in ("report/shop", "still needs customers", "2 flows lie further down."):
         assert words in page
     assert ledger.reader.events.count() == 0
-
-
-def test_a_preview_names_the_field_that_would_be_refused(ledger: Ledger, site: Site) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    answer = site.post("/api/v1/events?preview=true", json={"events": [{"uri": "s3://x", "extra": {"a": 2**64}}]})
-    assert answer.status_code == 422
-    assert "64 bits" in answer.text
-    page = site.get(f"/asset/events/preview?asset={ORDERS.uri}&partition_key=%20")
-    assert "The partition key is blank" in page.text
-
-
-def test_the_page_of_a_paused_consumer_tells_what_a_resume_would_start(ledger: Ledger, site: Site) -> None:
-    consumer = deploy(ledger, "report/shop", ORDERS, while_paused="keep")
-    address = "/consumers/report/shop"
-    assert "If you resume it now" not in site.page(address).text
-    update(ledger, ORDERS, 1)
-    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)
-    assert "If you resume it now Nothing is queued" in " ".join(site.page(address).text.split())
-    update(ledger, ORDERS, 2)
-    assert "If you resume it now starts report/shop with 1 update" in " ".join(site.page(address).text.split())
-    asked = site.post("/api/v1/consumers/report/shop/resume?preview=true", json={}).json()
-    assert [each["consumer"] for each in asked["starts"]] == ["report/shop"]

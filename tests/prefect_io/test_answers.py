@@ -4,12 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
-from uuid import UUID
 
 import httpx
 import pytest
 import respx
-from prefect.settings import PREFECT_API_AUTH_STRING, PREFECT_API_KEY, PREFECT_API_URL, temporary_settings
 
 from assetflow.errors import PrefectNotFound, PrefectRefused, PrefectUnauthorized, PrefectUnreachable
 from assetflow.prefect_io import rest
@@ -104,12 +102,6 @@ async def test_what_prefect_itself_refuses_stays_refused(send: Send, pauses: Pau
     assert (route.call_count, pauses.seconds) == (1, [])
 
 
-async def test_what_prefect_does_not_know_is_missing(send: Send) -> None:
-    prefect_answers(httpx.Response(404, json={"detail": "Flow run not found"}))
-    with pytest.raises(PrefectNotFound, match="404 to POST /things: Flow run not found"):
-        await send(30)
-
-
 @pytest.mark.parametrize(
     "answer",
     [
@@ -148,27 +140,6 @@ async def test_the_pause_that_prefect_asks_for_is_kept(send: Send, pauses: Pause
     assert pauses.seconds == [7.0]
 
 
-async def test_a_pause_that_is_longer_than_the_time_left_is_not_waited_for(send: Send, pauses: Pauses) -> None:
-    route = prefect_answers(httpx.Response(429, headers={"Retry-After": "600"}))
-    with pytest.raises(PrefectUnreachable, match="429"):
-        await send(30)
-    assert (route.call_count, pauses.seconds) == (1, [])
-
-
-@pytest.mark.parametrize("said", ["soon", "Wed, 21 Oct 2026 07:28:00 GMT", "-1", ""])
-async def test_a_pause_that_cannot_be_read_is_one_of_ours(send: Send, pauses: Pauses, said: str) -> None:
-    prefect_answers(httpx.Response(503, headers={"Retry-After": said}), httpx.Response(204))
-    await send(30)
-    assert 0 < pauses.seconds[0] < 1
-
-
-@pytest.mark.parametrize("answer", [httpx.Response(200, text=PAGE), httpx.Response(404, json={"detail": "Not Found"})])
-async def test_another_server_at_the_address_is_named(send: Send, answer: httpx.Response) -> None:
-    prefect_answers(answer)
-    with pytest.raises(PrefectUnreachable, match=r"is not Prefect's API answers (200|404).*PREFECT_API_URL"):
-        await send(0)
-
-
 @pytest.mark.parametrize(
     ("failure", "named"), [(httpx.ConnectError("refused"), "refused"), (httpx.ReadTimeout(""), "ReadTimeout")], ids=str
 )
@@ -203,54 +174,6 @@ def test_patience_ends(pauses: Pauses) -> None:
     assert str(caught.value) == f"{URL}: Prefect answers 503 to POST /events: database is locked (tried for 10 s)"
 
 
-@pytest.mark.parametrize("other", [{}, [], ["ok"], {"id": 5}, "ok", 5, None], ids=str)
-@respx.mock
-def test_what_has_no_id_is_not_stored(pauses: Pauses, other: object) -> None:
-    stored = {"id": str(UUID(int=1))}
-    respx.post(f"{URL}/artifacts/").mock(
-        side_effect=[httpx.Response(200, json=other), httpx.Response(201, json=stored)]
-    )
-    with task_api(pauses) as api:
-        assert api.create("/artifacts/", {}) == stored
-
-
-@respx.mock
-def test_a_server_that_guards_against_forgery_gets_its_token(pauses: Pauses) -> None:
-    def answer(request: httpx.Request) -> httpx.Response:
-        known = request.headers.get("Prefect-Csrf-Token") == "abc"
-        return httpx.Response(204) if known else httpx.Response(403, json={"detail": "Missing CSRF token."})
-
-    respx.post(f"{URL}/events").mock(side_effect=answer)
-    respx.get(url__startswith=f"{URL}/csrf-token").mock(return_value=httpx.Response(200, json={"token": "abc"}))
-    with task_api(pauses) as api:
-        assert api.post("/events", []) is None
-
-
-@pytest.mark.parametrize(
-    ("setting", "value", "header"), [(PREFECT_API_KEY, "k", "Bearer k"), (PREFECT_API_AUTH_STRING, "u:p", "Basic dTpw")]
-)
-@respx.mock
-def test_prefects_settings_are_used(setting: object, value: str, header: str) -> None:
-    route = respx.get(f"{URL}/x").mock(return_value=httpx.Response(200, json=1))
-    changed = {PREFECT_API_URL: URL, setting: value}
-    with temporary_settings(updates=changed), TaskApi.connect() as api:  # pyright: ignore[reportArgumentType]
-        api.get("/x")
-    assert route.calls.last.request.headers["Authorization"] == header
-
-
 def test_without_a_server_the_error_says_how_to_name_one() -> None:
     with pytest.raises(PrefectUnreachable, match="PREFECT_API_URL"):
-        TaskApi.connect()
-
-
-@pytest.mark.parametrize("failure", [RuntimeError("timed out"), httpx.ReadTimeout("timed out")])
-def test_a_server_that_prefect_starts_in_vain_is_said_to_be_unreachable(
-    monkeypatch: pytest.MonkeyPatch, failure: Exception
-) -> None:
-    def never_ready(**_: object) -> None:
-        raise failure
-
-    monkeypatch.setattr("prefect.client.orchestration.get_client", never_ready)
-
-    with pytest.raises(PrefectUnreachable, match=r"timed out\. .* `prefect server start`\. Set PREFECT_API_URL"):
         TaskApi.connect()

@@ -23,7 +23,6 @@ from tests.environment.prefect_settings import prefect_at
 
 URL = "http://prefect.test/api"
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-ARTIFACT = UUID(int=9)
 
 
 def decided() -> Decision:
@@ -69,14 +68,6 @@ async def test_a_refusal_that_prefect_does_not_confirm_is_none(log: ArtifactLog,
             await log.keep_events(decided(), "report/daily")
 
 
-@pytest.mark.parametrize("said", [{}, None, "there"])
-async def test_an_answer_without_a_list_is_not_prefects(log: ArtifactLog, said: object) -> None:
-    written = httpx.Response(201, json={"id": str(ARTIFACT)})
-    prefect_says(listed=[httpx.Response(200, json=said)], written=written, health=WELL)
-    with pytest.raises(PrefectUnreachable):
-        await log.keep_events(decided(), "report/daily")
-
-
 async def kept_of(api: PrefectApi, consumer: str) -> list[UUID | None]:
     """The decisions whose events were written for a consumer, oldest first."""
     body = {"artifacts": {"key": {"any_": [events_key(consumer)]}}, "sort": "CREATED_DESC"}
@@ -98,20 +89,6 @@ async def test_what_a_killed_process_has_written_is_found_again() -> None:
         found = cast("Json", await api.get(f"/artifacts/{one}"))
         events = events_from_text(found["data"], where="the artifact")
         assert [event.id for event in events] == [event.id for event in first.events]
-
-
-@pytest.mark.prefect
-@pytest.mark.usefixtures("prefect_here")
-async def test_prefect_lists_one_entry_for_each_consumer() -> None:
-    consumer, other = f"report/{uuid4()}", f"report/{uuid4()}"
-    async with prefect_api() as api:
-        for _ in range(3):
-            await ArtifactLog(api).keep_events(decided(), consumer)
-        await ArtifactLog(api).keep_events(decided(), other)
-        keys = sorted(map(events_key, (consumer, other)))
-        body = {"artifacts": {"key": {"any_": keys}}}
-        listed = cast("list[Json]", await api.post("/artifacts/latest/filter", body))
-        assert sorted(str(each["key"]) for each in listed) == keys
 
 
 class Artifacts:
@@ -168,34 +145,3 @@ async def test_each_old_one_is_seen_while_some_are_deleted(there: Artifacts, eve
                     await old.delete(artifact)
     assert seen == [str(number) for number in range(hours + 1, 100)]
     assert [each["id"] for each in there.there] == [*young, *(each for each in seen if int(each) % every)]
-
-
-async def test_new_ones_meanwhile_hide_none(there: Artifacts) -> None:
-    seen: list[str] = []
-    async with prefect_api() as api:
-        old = OldArtifacts(api, "recordings", NOW - timedelta(hours=50))
-        async for page in old.pages():
-            seen += [each["id"] for each in page]
-            there.there = [{"id": "new", "created": NOW.isoformat()}] * 5 + there.there
-    assert set(seen) == {str(number) for number in range(51, 100)}
-
-
-async def test_the_way_to_the_old_ones_is_short(there: Artifacts) -> None:
-    there.there = [there.made(number) for number in range(10_000)]
-    async with prefect_api() as api:
-        async for page in OldArtifacts(api, "recordings", NOW - timedelta(hours=9_990)).pages():
-            assert all(int(each["id"]) > 9_990 for each in page)
-    assert there.asked < 20
-
-
-async def test_a_busy_prefect_is_asked_again(there: Artifacts) -> None:
-    there.busy = 3
-    async with prefect_api() as api:
-        old = OldArtifacts(api, "recordings", NOW - timedelta(hours=97))
-        async for page in old.pages():
-            for artifact in page:
-                await old.delete(artifact)
-        assert len(there.there) == 98
-        there.busy = 100
-        with pytest.raises(PrefectUnreachable):
-            await old.delete({"id": "1"})

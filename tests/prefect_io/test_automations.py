@@ -9,13 +9,13 @@ from prefect.events.schemas.automations import AutomationCore
 
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
-from assetflow.core.values.conditions import AssetAll, AssetAny, AtLeast, Condition
+from assetflow.core.values.conditions import AtLeast
 from assetflow.core.values.keeping import DataFlow, Keeping, Output
 from assetflow.core.values.schedule_values import AssetAndTimeSchedule, PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.values.timing import Deadline, Intake
 from assetflow.core.wire.deployments import ShownAutomation
-from assetflow.prefect_io.automation_text import automation_description, automation_name
+from assetflow.prefect_io.automation_text import automation_name
 from assetflow.prefect_io.automations import Automations, automation_for, to_shown
 from assetflow.prefect_io.names import CONDITION_SHOWN, SCHEDULE_SATISFIED
 
@@ -26,15 +26,6 @@ HOUR = timedelta(hours=1)
 
 def options(schedule: object, **given: Any) -> ConsumerOptions:
     return ConsumerOptions(to_schedule(schedule), **given)
-
-
-def test_a_condition_too_deep_for_prefect_still_shows_its_assets() -> None:
-    condition: Condition = A
-    for number in range(40):
-        other = Asset(f"s3://lake/{number}")
-        condition = AssetAll(condition, other) if number % 2 else AssetAny(condition, other)
-    trigger = automation_for(DEPLOYMENT, "report/daily", options(condition)).trigger.model_dump(mode="json")
-    assert len(trigger["triggers"][1]["match"]["prefect.resource.id"]) == 41
 
 
 def inputs_shown(keeping: Keeping, *inlets: Asset | AssetAlias | AssetRef) -> list[dict[str, Any]]:
@@ -86,16 +77,6 @@ async def test_one_that_was_edited_into_what_this_prefect_does_not_know_is_put_b
     sent = await updated(shown, wanted)
     assert sent["actions"] == wanted.model_dump(mode="json")["actions"]
     assert sent["tags"] == wanted.tags
-
-
-async def test_an_update_does_not_send_the_switch_and_keeps_tags_of_others() -> None:
-    wanted = automation_for(DEPLOYMENT, "report/daily", options(A))
-    stored = {**wanted.model_dump(mode="json"), "id": str(uuid4()), "tags": ["mine"], "enabled": False}
-
-    body = await updated(to_shown(stored), wanted)
-
-    assert "enabled" not in body
-    assert body["tags"] == ["mine", *wanted.tags]
 
 
 @pytest.mark.parametrize(
@@ -163,23 +144,11 @@ def test_openings_intake_and_deadlines_stand_in_its_name_and_description(given: 
     assert automation.trigger == automation_for(DEPLOYMENT, "report/daily", plain).trigger
 
 
-def test_a_long_name_leaves_them_out_and_the_description_has_them() -> None:
-    given = options([Asset(f"s3://lake/raw/table-{n}") for n in range(100)], intake=Intake(cooldown=HOUR))
-    automation = automation_for(DEPLOYMENT, "report/daily", given)
-    assert automation.name.endswith(" …, of 100 assets, were updated")
-    assert "…; cooldown 1 h. The evaluator" in automation.description
-
-
 def test_a_long_name_is_cut_between_words_and_says_how_much_is_missing() -> None:
     name = automation_name("report/daily", options([Asset(f"s3://lake/raw/table-{n}") for n in range(100)]))
     assert len(name) <= 160
     assert name.startswith("report/daily runs when s3://…/table-0 AND s3://…/table-1")
     assert name.endswith(" …, of 100 assets, were updated")
-
-
-def test_the_description_has_every_uri() -> None:
-    text = automation_description(options(Asset("s3://lake/raw/x", name="orders") & A))
-    assert text.startswith("Runs when s3://lake/raw/x AND s3://lake/raw/a were updated. The evaluator")
 
 
 def test_what_cannot_be_seen_does_not_get_into_names() -> None:

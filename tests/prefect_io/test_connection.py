@@ -117,11 +117,6 @@ def test_prefect_reads_what_means_more(home: Path, monkeypatch: pytest.MonkeyPat
     assert connection._plainly_set() is None
 
 
-def test_a_file_of_authorities_in_the_environment_is_read_as_prefect_reads_it(home: Path) -> None:
-    address = "https://prefect.internal/api"
-    assert read(home, PREFECT_API_URL=address, SSL_CERT_FILE="/etc/ssl/own.pem") == f"('{address}', {{}}) True"
-
-
 @respx.mock
 async def test_a_server_that_wants_a_token_against_forgery_gets_one() -> None:
     route = respx.post(f"{URL}/artifacts/filter").mock(

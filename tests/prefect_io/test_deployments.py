@@ -8,13 +8,12 @@ from uuid import UUID, uuid4
 import pytest
 from prefect.client.schemas.responses import DeploymentResponse
 
-from assetflow.core.partitions import RollupMapper, StartOfDayMapper, WeekWindow
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
+from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule, PrefectUnreachable
-from assetflow.prefect_io.deployments import FIRST_PAGE, LOOKS_UNTIL_ALL, PAGE, Deployments, declaration_of, to_deployed
+from assetflow.prefect_io.deployments import Deployments, declaration_of
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 
 ORDERS = Asset("s3://shop/orders")
@@ -41,15 +40,6 @@ def row(number: int = 1, updated: int = 0, **given: Any) -> dict[str, Any]:
 
 def deployment(**given: Any) -> DeploymentResponse:
     return DeploymentResponse.model_validate(row(**given))
-
-
-def test_rule_5_2_a_roll_up_that_can_never_be_complete_is_a_problem() -> None:
-    mapper = RollupMapper(upstream_mapper=StartOfDayMapper(input_format="%Y-%m-%dT%H"), window=WeekWindow())
-    schedule = to_schedule(PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=mapper))
-    text = declaration_to_text(FlowDeclaration(ConsumerOptions(schedule)))
-    problem = to_deployed(deployment(parameter_openapi_schema=schema(text)), "weekly").problem
-    assert isinstance(problem, InvalidSchedule)
-    assert problem.rule == "5.2"
 
 
 def test_the_tag_off_leaves_what_is_produced() -> None:
@@ -90,14 +80,6 @@ def test_rule_4_7_a_limit_that_cancels_runs_with_updates_is_a_problem() -> None:
     assert declaration_of(deployment(concurrency_options={"collision_strategy": "ENQUEUE"})) == DECLARATION
     by_time = declaration_to_text(FlowDeclaration(ConsumerOptions(to_schedule("@daily"))))
     assert declaration_of(deployment(parameter_openapi_schema=schema(by_time), **CANCELS)) is not None
-
-
-def test_a_problem_does_not_hide_the_deployment() -> None:
-    deployed = to_deployed(deployment(parameter_openapi_schema=schema(None), paused=True), "report")
-    assert deployed.name == "report/d1"
-    assert isinstance(deployed.problem, InvalidSchedule)
-    assert deployed.held
-    assert not deployed.is_scheduled
 
 
 class FakeApi:
@@ -145,11 +127,6 @@ def deployments_of(api: FakeApi) -> Deployments:
     return Deployments(api)  # type: ignore[arg-type]
 
 
-async def test_the_first_look_tells_of_all_in_the_order_of_their_changes() -> None:
-    api = many(PAGE + 50)
-    assert await names(deployments_of(api)) == ([f"report/d{each}" for each in range(1, PAGE + 51)], [])
-
-
 async def test_rule_4_7_a_limit_that_is_set_later_is_heard_of() -> None:
     api = many(1)
     deployments = deployments_of(api)
@@ -164,27 +141,6 @@ async def test_a_deployment_of_a_newer_server_hides_no_others() -> None:
     newer = {"status": "SLEEPING", "concurrency_options": {"collision_strategy": "LATER"}, "schedules": [{"x": 1}]}
     api = FakeApi(row(1), row(2, updated=1, **newer))
     assert await names(deployments_of(api)) == (["report/d1", "report/d2"], [])
-
-
-async def test_a_look_at_which_nothing_changed_costs_a_page_and_a_count() -> None:
-    api = many(500)
-    deployments = deployments_of(api)
-    await deployments.changes()
-    api.asked.clear()
-    assert not await deployments.changes()
-    assert api.asked == [("page", FIRST_PAGE), ("count", 1)]
-
-
-async def test_many_changes_are_read_as_far_as_they_go() -> None:
-    api = many(1_000)
-    deployments = deployments_of(api)
-    await deployments.changes()
-    api.put(*(row(each, updated=5_000 + each) for each in range(1, 101)), row(2_000, updated=6_000))
-    api.asked.clear()
-    found, gone = await names(deployments)
-    assert found == [*(f"report/d{each}" for each in range(1, 101)), "report/d2000"]
-    assert gone == []
-    assert sum(rows for what, rows in api.asked if what == "page") < 500
 
 
 async def test_gone_is_what_has_no_answer_of_its_own_not_what_a_list_lacks() -> None:
@@ -204,31 +160,3 @@ async def test_one_deleted_and_one_made_between_two_looks_are_both_seen() -> Non
     del api.rows[str(UUID(int=7))]
     api.put(row(900, updated=900))
     assert await names(deployments) == (["report/d900"], [7])
-
-
-async def test_what_could_not_be_told_is_told_at_the_next_look() -> None:
-    api = many(3)
-    api.fails = ["/flows/filter"]
-    deployments = deployments_of(api)
-    with pytest.raises(PrefectUnreachable):
-        await deployments.changes()
-    assert await names(deployments) == (["report/d1", "report/d2", "report/d3"], [])
-
-
-async def test_now_and_then_everything_is_read() -> None:
-    api = many(100)
-    deployments = deployments_of(api)
-    await deployments.changes()
-    # A change that became visible late, behind the first page.
-    api.put(row(1, updated=2))
-    looks = 0
-    while not await deployments.changes():
-        looks += 1
-    assert looks == LOOKS_UNTIL_ALL
-
-
-async def test_whether_one_is_gone_is_asked_for_its_id() -> None:
-    api = many(1)
-    deployments = deployments_of(api)
-    assert not await deployments.is_gone(UUID(int=1))
-    assert await deployments.is_gone(UUID(int=2))

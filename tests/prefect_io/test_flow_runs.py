@@ -58,14 +58,6 @@ def answer(**changed: Any) -> dict[str, Any]:
     return {"id": str(RUN), "deployment_id": str(DEPLOYMENT)} | changed
 
 
-def test_the_request_of_a_backfill_says_so() -> None:
-    made = replace(decision("2026-11-20"), events=(), kind="backfill")
-    request = run_request(made, context(made))
-    assert request["state"]["message"] == "Started by a backfill for 2026-11-20"
-    assert request["parameters"] == {"partition_key": "2026-11-20"}
-    assert request["context"]["assetflow"]["events"] == "[]"
-
-
 def test_rule_8_17_the_request_of_an_eager_flow_says_why_and_after_which_decision() -> None:
     because = (Cause("data", "s3://shop/raw"), Cause("code"))
     made = replace(decision(), events=(), kind="eager", because=because)
@@ -99,14 +91,6 @@ def test_the_name_of_an_eager_run_ends_with_the_reason(because: tuple[Cause, ...
     assert run_request(made, RunContext(made.id, "core/daily", key))["name"] == name
 
 
-def test_a_name_shows_three_assets() -> None:
-    events = tuple(
-        AssetEvent(UUID(int=n), Asset(f"s3://b/{n}", name=f"asset {n}"), NOON, Origin("task")) for n in range(5)
-    )
-    made = Decision(DECISION, 1, DEPLOYMENT, None, events, NOON)
-    assert run_request(made, context(made))["name"] == "asset 0-asset 1-asset 2-more-000000"
-
-
 async def test_parameters_stay_the_deployments_and_the_automation_is_named(runs: FlowRuns) -> None:
     route = respx.post(f"{URL}{CREATE}").respond(201, json=answer())
     made = decision()
@@ -115,12 +99,6 @@ async def test_parameters_stay_the_deployments_and_the_automation_is_named(runs:
     assert "parameters" not in json.loads(request.content)
     assert request.headers["Prefect-Automation-ID"] == str(AUTOMATION.id)
     assert b64decode(request.headers["Prefect-Automation-Name"]).decode() == AUTOMATION.name
-
-
-async def test_an_older_run_of_this_decision_is_the_run(runs: FlowRuns) -> None:
-    respx.post(f"{URL}{CREATE}").respond(200, json=answer())
-    made = decision()
-    assert await runs.create(made, context(made), None) == RUN
 
 
 async def test_a_key_that_belongs_to_another_deployment_is_refused_for_good(runs: FlowRuns) -> None:

@@ -11,7 +11,6 @@ import httpx
 import pytest
 import respx
 
-from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io import rest
 from assetflow.prefect_io.connection import AskAgain
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
@@ -113,11 +112,6 @@ async def test_the_event_log_is_read_to_its_end_though_prefect_is_busy_now_and_t
     assert await read_events(api, first, following) == events.events
 
 
-async def test_the_artifacts_are_read_to_their_end_though_prefect_is_busy_now_and_then(api: PrefectApi) -> None:
-    respx.post(f"{URL}/artifacts/filter").mock(side_effect=busy_after_the_first(answering(Artifacts(2_000))))
-    assert await read(api, since=1) == list(range(1, 2_000))
-
-
 async def read(api: PrefectApi, since: int) -> list[int]:
     """The numbers of the artifacts, in the order in which they are read."""
     moment = NOON + timedelta(seconds=since)
@@ -137,13 +131,6 @@ async def test_artifacts_that_are_made_meanwhile_move_none_out_of_sight(api: Pre
     found = await read(api, since=3)
     assert found == list(range(3, found[-1] + 1))
     assert found[-1] >= 999
-
-
-async def test_looking_for_new_artifacts_is_one_request_however_many_there_are(api: PrefectApi) -> None:
-    artifacts = Artifacts(100_000)
-    respx.post(f"{URL}/artifacts/filter").mock(side_effect=answering(artifacts))
-    assert await read(api, since=99_990) == list(range(99_990, 100_000))
-    assert artifacts.asked == 1
 
 
 def answering(artifacts: Artifacts) -> Any:
@@ -168,29 +155,3 @@ async def test_events_of_one_instant_are_all_read_though_only_time_sorts_them(ap
     found = await read_events(api, events.first, events.following)
     assert [event["occurred"] for event in found] == sorted(event["occurred"] for event in found)
     assert sorted(int(event["id"]) for event in found) == list(range(40 * of_one))
-
-
-async def test_a_server_with_coarser_times_is_read_to_its_end(api: PrefectApi) -> None:
-    events = Events(*(number // 30 for number in range(200)))
-
-    def coarse(request: httpx.Request) -> httpx.Response:
-        body = json.loads(request.content)
-        since = datetime.fromisoformat(body["filter"]["occurred"]["since"]).replace(microsecond=0)
-        body["filter"]["occurred"]["since"] = since.isoformat()
-        return events.first(httpx.Request("POST", request.url, json=body))
-
-    assert await read_events(api, coarse, events.following) == events.events
-
-
-async def test_a_prefect_that_stays_away_is_told_of_at_once_or_in_a_moment(api: PrefectApi) -> None:
-    first = respx.post(f"{URL}/events/filter").respond(503)
-    with pytest.raises(PrefectUnreachable):
-        _ = [event async for event in EventLog(api).between(NOON, NOON, ["a"])]
-    assert first.call_count == 1
-    respx.post(f"{URL}/events/filter").respond(
-        200, json={"events": [], "next_page": "http://elsewhere/next?page-token=1"}
-    )
-    following = respx.get(f"{URL}/events/filter/next").respond(503)
-    with pytest.raises(PrefectUnreachable):
-        _ = [event async for event in EventLog(api).between(NOON, NOON, ["a"])]
-    assert following.call_count == 4

@@ -9,12 +9,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.explain import DecisionFacts, KnownNames, NotStarted, RunFacts, explain_decision
+from assetflow.core.explain import DecisionFacts, KnownNames, RunFacts, explain_decision
 from assetflow.core.rules.ended_runs import RunChange, RunEnd, RunGoingOn
 from assetflow.core.values.consumers import Decision
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.names import DECISION_LABEL, TICK_LABEL
-from assetflow.prefect_io.open_runs import OpenRuns, end_in, not_started, open_run, run_change, with_run_now
+from assetflow.prefect_io.open_runs import OpenRuns, not_started, open_run, run_change, with_run_now
 from assetflow.prefect_io.rest import PrefectApi
 
 RUN, DEPLOYMENT, DECISION = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -53,12 +53,6 @@ def test_8_6_an_event_tells_of_a_begin_or_an_end(kind: str, name: str, change: R
     assert run_change(state_event(f"flow-run.{RUN}", kind, name)) == change
 
 
-def test_8_6_a_run_that_runs_again_after_it_waited_does_not_start() -> None:
-    event = state_event(f"flow-run.{RUN}", "RUNNING", "Running")
-    event["resource"]["prefect.run-count"] = "2"
-    assert run_change(event) == RunChange(RUN, DEPLOYMENT)
-
-
 @pytest.mark.parametrize(
     ("before", "kind", "change"),
     [
@@ -73,23 +67,6 @@ def test_4_7_an_event_tells_that_a_run_leaves_its_end_state(before: str, kind: s
     event = state_event(f"flow-run.{RUN}", kind, "Any")
     event["payload"] = {"intended": {"from": before, "to": kind}}
     assert run_change(event) == change
-
-
-def test_other_events_tell_of_no_run() -> None:
-    assert run_change(state_event(f"task-run.{RUN}", "COMPLETED", "Completed")) is None
-    assert run_change({}) is None
-
-
-def test_8_6_an_end_has_the_time_that_prefect_gives() -> None:
-    run = {
-        "state_type": "FAILED",
-        "state_name": "TimedOut",
-        "start_time": BEGAN.isoformat(),
-        "end_time": BEGAN.isoformat(),
-        "state": {"timestamp": AT.isoformat()},
-    }
-    assert end_in(run) == RunEnd("TimedOut", "failed", AT, BEGAN)
-    assert end_in({"state_type": "RUNNING", "state_name": "Running"}) is None
 
 
 def answer(**given: Any) -> dict[str, Any]:
@@ -217,21 +194,6 @@ def test_a_run_that_waits_is_told_with_what_to_do(given: dict[str, Any], words: 
     assert words in explained(given).run.words
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        row("SCHEDULED", "Scheduled", seconds=5),
-        row("SCHEDULED", "Scheduled", seconds=-60),
-        row("SCHEDULED", "AwaitingConcurrencySlot", seconds=60),
-        row("SCHEDULED", "AwaitingRetry", seconds=60),
-        row("PENDING", "Pending", seconds=5),
-    ],
-)
-async def test_others_do_not_wait_for_a_worker(given: dict[str, Any]) -> None:
-    prefect: Any = Prefect(given)
-    assert await not_started(prefect, [RUN], NOW) == {}
-
-
 def explained(*rows: dict[str, Any], ended: datetime | None = None, state: str = "Completed") -> Any:
     @asynccontextmanager
     async def opened() -> AsyncGenerator[Any]:
@@ -245,13 +207,6 @@ def explained(*rows: dict[str, Any], ended: datetime | None = None, state: str =
     return with_run_now(told, NOW, opened)
 
 
-def test_what_was_found_is_kept_with_a_run_that_goes_on() -> None:
-    found = explained(row("SCHEDULED", "Late", seconds=60)).facts.run.not_started
-    assert found == NotStarted(NOW - timedelta(seconds=60), pool="laptop")
-    assert explained(row("SCHEDULED", "Late", seconds=60), ended=NOW).facts.run.not_started is None
-    assert explained().run.words == f"It started the flow run {RUN} at 2026-01-01 11:55:00 UTC."
-
-
 def failed(message: str | None, kind: str = "FAILED") -> Any:
     return explained({"state": {"type": kind, "message": message}}, ended=NOW, state="Failed").run
 
@@ -261,11 +216,3 @@ def test_a_run_that_failed_says_why_in_one_short_line() -> None:
     assert told.message == "ValueError: no orders"
     assert "which ended Failed at 2026-01-01 12:00:00 UTC: ValueError: no orders" in told.words
     assert len(failed("x" * 1000).message) == 301
-
-
-@pytest.mark.parametrize(
-    "run", [failed(None), failed("it runs again", "RUNNING"), explained(ended=NOW, state="Failed").run]
-)
-def test_without_a_message_nothing_is_said_of_the_reason(run: Any) -> None:
-    assert run.message == ""
-    assert "which ended Failed at 2026-01-01 12:00:00 UTC. `assetflow retry" in run.words

@@ -4,7 +4,6 @@ import json
 import logging
 from base64 import b64encode
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import get_ident
 
@@ -15,11 +14,9 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from websockets.asyncio.server import ServerConnection, serve
 
 from assetflow.authoring.remote import RemoteApi
-from assetflow.errors import ApiRefused, AssetflowError, PrefectUnreachable
-from assetflow.evaluator.process.status import installation_status
+from assetflow.errors import ApiRefused, PrefectUnreachable
 from assetflow.ledger import Ledger, Reader
-from assetflow.prefect_io.connection import user_of
-from assetflow.prefect_io.rest import TaskApi, check_address, prefect_api
+from assetflow.prefect_io.rest import TaskApi, prefect_api
 from assetflow.prefect_io.websocket import subscribe
 from assetflow.web.pages import PrefectLinks
 
@@ -73,28 +70,6 @@ async def test_the_log_of_requests_has_no_password(caplog: pytest.LogCaptureFixt
     assert "secretpw" not in caplog.text
 
 
-@pytest.mark.parametrize(
-    ("url", "user"),
-    [
-        ("http://host/api", None),
-        ("http://alice@host/api", ("alice", "")),
-        ("https://al%40ice:p%2Fw%3A@host:4200/api", ("al@ice", "p/w:")),
-    ],
-)
-def test_the_user_in_an_address_is_decoded(url: str, user: tuple[str, str] | None) -> None:
-    assert user_of(url) == user
-
-
-@respx.mock
-async def test_the_status(tmp_path: Path) -> None:
-    respx.route().mock(side_effect=httpx.ConnectError("refused"))
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
-        condition = await installation_status(ledger.reader, datetime.now(UTC))
-    assert condition.prefect == SHOWN
-    assert SHOWN in condition.trouble
-    assert "secretpw" not in repr(condition)
-
-
 @respx.mock
 def test_a_tasks_requests() -> None:
     route = respx.post(path="/api/artifacts/").respond(503)
@@ -130,13 +105,6 @@ async def test_the_event_stream() -> None:
                 pass
     assert shown == [BASIC]
     assert refused.value.where == f"ws://127.0.0.1:{port}/api/events/out"
-
-
-@pytest.mark.parametrize("address", ["alice:secretpw@host/api", "http://alice:secret/pw@host/api"])
-def test_an_address_that_cannot_be_read(address: str) -> None:
-    with temporary_settings(updates={PREFECT_API_URL: address}), pytest.raises(AssetflowError) as refused:
-        check_address()
-    assert "secret" not in told(refused.value)
 
 
 def test_ledger_and_links(tmp_path: Path) -> None:

@@ -16,8 +16,7 @@ from assetflow.core.values.keeping import Cause
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.values.words import asset_path
-from assetflow.prefect_io.automation_text import plain_text
-from assetflow.prefect_io.run_notes import SHOWN_EVENTS, note_key, run_note
+from assetflow.prefect_io.run_notes import note_key, run_note
 
 NOW = datetime(2026, 11, 20, 8, tzinfo=UTC)
 ORDERS, CUSTOMERS = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers", name="customers")
@@ -62,19 +61,6 @@ def test_it_says_why_in_a_sentence_and_lists_what_was_consumed() -> None:
     assert "| Partition |" not in note(update(ORDERS, 1), schedule=ORDERS)
 
 
-def test_very_many_events_are_cut_short() -> None:
-    text = note(*(update(ORDERS, number) for number in range(1, SHOWN_EVENTS + 31)), schedule=ORDERS)
-    assert text.count("\n| ") == SHOWN_EVENTS + 2
-    assert "and 30 more" in text
-
-
-def test_a_backfill_consumes_nothing_and_has_no_table() -> None:
-    decision = Decision(UUID(int=5), 1, UUID(int=6), "2026", (), NOW, "backfill")
-    text = run_note(explain_decision(DecisionFacts(decision, "r/p", RunFacts(RUN)), None, KnownNames()))["data"]
-    assert "because a backfill asked for it" in text.replace("\\", "")
-    assert "|" not in text
-
-
 CAUSES = (Cause("data", "s3://shop/orders", "2026-11-20"), Cause("code"))
 
 
@@ -91,13 +77,6 @@ def test_rule_8_5_the_causes_of_an_eager_run_are_a_table() -> None:
     link = f"[asset](http://assets.test{asset_path('s3://shop/orders')})"
     assert data == f"| was updated | s3://shop/orders · {link} | 2026-11-20 |"
     assert code == "| the code has another version |  |  |"
-
-
-def test_very_many_causes_are_cut_short() -> None:
-    text = of_causes(tuple(Cause("data", f"s3://shop/{number}") for number in range(SHOWN_EVENTS + 7)))
-    assert text.count("\n| ") == SHOWN_EVENTS + 2
-    assert "Partition" not in text
-    assert "and 7 more" in text
 
 
 BAD = [
@@ -124,7 +103,3 @@ def test_text_of_users_stays_text(bad: str) -> None:
     assert len(cells) == 7
     for each in cells[1:5]:
         assert not re.search(r"(?<!\\)[<&`*\[\]]", each)
-
-
-def test_plain_text_escapes_all_that_markdown_knows() -> None:
-    assert plain_text("a_b*c [d](e) <f> `g` |\n# h") == r"a\_b\*c \[d\]\(e\) \<f\> \`g\` \| \# h"

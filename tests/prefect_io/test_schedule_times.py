@@ -54,26 +54,6 @@ def test_the_time_before_is_the_one_that_prefect_started_before(schedule: dict[s
     assert not times.has(at(around) + timedelta(microseconds=1))
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
-def test_the_last_time_until_a_moment_is_at_or_before_it(schedule: dict[str, Any]) -> None:
-    times, moment = made(**schedule), at("2026-06-03T12:34:56.5")
-    last = times.last_until(moment)
-    assert last is not None
-    assert last <= moment
-    assert times.last_until(last) == last
-    assert schedule_dates(times.schedule, last + timedelta(microseconds=1), moment) == []
-
-
-def test_before_the_first_time_there_is_none() -> None:
-    times = made(rrule="DTSTART:20260101T060000\nRRULE:FREQ=DAILY", timezone="UTC")
-    assert times.last_until(at("2026-01-01T05:59")) is None
-    assert times.before(at("2026-01-01T06:00")) is None
-
-
-def test_a_year_with_a_29_february_is_found() -> None:
-    assert made(cron="0 0 29 2 *", timezone="UTC").before(at("2028-02-29T00:00")) == at("2024-02-29T00:00")
-
-
 @pytest.mark.parametrize("schedule", [{}, None, {"cron": "every day"}, {"solar": "noon"}])
 def test_a_schedule_that_this_prefect_does_not_know_is_refused(schedule: Any) -> None:
     with pytest.raises(PrefectRefused, match="cannot be read"):

@@ -71,21 +71,3 @@ def test_rule_8_2_what_is_new_stays_also_when_an_earlier_version_comes_back() ->
         look(prefect, {None: version})
     assert [versions[None] for kind, versions in prefect.told if not kind] == ["1", "2", "1"]
     assert [versions[None] for kind, versions in prefect.told if kind] == ["1"]
-
-
-def test_rule_8_2_two_observations_at_a_time_leave_no_artifact_for_good() -> None:
-    prefect = Prefect()
-    for _ in range(2):
-        look(prefect, {None: "1"})
-    seen = next(each for each in prefect.artifacts.values() if each["key"].startswith("seen-"))
-    prefect.create("/artifacts/", {name: seen[name] for name in ("key", "type", "data")})
-    look(prefect, {None: "1"})
-    assert [kind for kind, _ in prefect.told] == ["", "seen-"]
-
-
-def test_rule_8_2_an_artifact_that_cannot_be_read_says_nothing() -> None:
-    prefect = Prefect()
-    look(prefect, {None: "1"})
-    next(iter(prefect.artifacts.values()))["data"] = "{"
-    look(prefect, {None: "1"})
-    assert [each["key"].startswith("seen-") for each in prefect.artifacts.values()] == [False, False]

@@ -7,8 +7,7 @@ from uuid import uuid4
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from prefect import flow
-from prefect.events.schemas.automations import AutomationCore, CompoundTrigger, EventTrigger
+from prefect.events.schemas.automations import AutomationCore, CompoundTrigger
 from prefect.server.events.schemas.automations import AutomationCreate
 from prefect.server.events.schemas.automations import EventTrigger as ServerEventTrigger
 from prefect.server.events.schemas.events import ReceivedEvent, Resource, matches
@@ -24,7 +23,6 @@ from assetflow.core.values.schedule_values import (
 )
 from assetflow.errors import InvalidCall, InvalidSchedule, UnsupportedDelivery
 from assetflow.prefect_io.automations import MAX_DEPTH, condition_triggers, deployment_triggers, escaped
-from assetflow.prefect_io.names import ASSET_UPDATED
 from tests.golden import agrees
 
 A, B, C, D = (Asset(f"s3://lake/raw/{letter}") for letter in "abcd")
@@ -119,13 +117,6 @@ def test_an_alias_matches_events_that_came_through_it() -> None:
     assert not through()
 
 
-def test_a_reference_by_name_matches_the_name_of_the_asset() -> None:
-    (trigger,) = condition_triggers(Asset.ref(name="orders"), {ASSET_UPDATED})
-    server = ServerEventTrigger.model_validate(trigger.model_dump(mode="json"))
-    assert server.covers(event("s3://x", name="orders"))
-    assert not server.covers(event("orders"))
-
-
 def test_rule_2_10_of_prefects_own_events_those_count_that_name_a_task_run() -> None:
     (trigger,) = deployment_triggers(A)
     assert isinstance(trigger, CompoundTrigger)
@@ -141,40 +132,10 @@ def test_rule_2_10_of_prefects_own_events_those_count_that_name_a_task_run() -> 
     assert starts("prefect.asset.materialization.failed", "task-run") == 0
 
 
-async def test_a_deployment_takes_them_and_names_its_automation_in_words() -> None:
-    @flow
-    def report() -> None: ...
-
-    deployment = await report.ato_deployment("daily", triggers=deployment_triggers(A & B))
-
-    (trigger,) = deployment.triggers
-    trigger.set_deployment_id(uuid4())
-    assert trigger.as_automation().name == "runs when s3://…/a AND s3://…/b were updated"
-
-
-def test_wide_conditions_are_one_trigger() -> None:
-    (trigger,) = deployment_triggers(AssetAny(*(Asset(f"s3://lake/{number}") for number in range(5_000))))
-    assert isinstance(trigger, CompoundTrigger)
-    assert [type(each) for each in trigger.triggers] == [EventTrigger, EventTrigger]
-
-
-def test_depth_of_one_kind_is_no_depth() -> None:
-    condition: Condition = A
-    for number in range(1_500):
-        condition = AssetAll(Asset(f"s3://lake/{number}"), condition)
-    (trigger,) = deployment_triggers(condition)
-    assert isinstance(trigger, CompoundTrigger)
-    assert len(trigger.triggers) == 1_501
-
-
 def test_what_would_block_prefects_server_is_refused() -> None:
     assert condition_triggers(alternating(MAX_DEPTH), {"x"})
     with pytest.raises(InvalidSchedule, match="between AND and OR"):
         condition_triggers(alternating(MAX_DEPTH + 1), {"x"})
-
-
-def test_a_period_shows_its_condition() -> None:
-    assert condition_triggers((A & B).since("@daily") & C, {"x"}) == condition_triggers(A & B & C, {"x"})
 
 
 @pytest.mark.parametrize(
@@ -182,12 +143,6 @@ def test_a_period_shows_its_condition() -> None:
 )
 def test_what_prefect_has_no_trigger_for_is_refused(schedule: Any) -> None:
     with pytest.raises(UnsupportedDelivery, match=r"Prefect's triggers have no (periods|opening hours)"):
-        deployment_triggers(schedule)
-
-
-@pytest.mark.parametrize("schedule", ["s3://lake/raw/a", 7])
-def test_what_is_no_schedule_is_refused(schedule: Any) -> None:
-    with pytest.raises(InvalidSchedule):
         deployment_triggers(schedule)
 
 

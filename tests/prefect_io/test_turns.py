@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.prefect_io.flow_runs import SLOW_AT_ONCE, Turns
+from assetflow.prefect_io.flow_runs import Turns
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 
@@ -98,19 +98,3 @@ async def test_who_was_slow_and_failed_has_no_turn_until_it_succeeds(queue: Queu
     await queue.end(other)
     queue.send(slow, other)
     assert await queue.now() == [slow]
-
-
-async def test_who_fails_quickly_keeps_its_turn(queue: Queue) -> None:
-    busy, other = uuid4(), uuid4()
-    queue.send(busy)
-    await queue.now()
-    await queue.fail(busy)
-    queue.send(busy, other)
-    assert await queue.now() == [busy]
-
-
-async def test_only_some_slow_ones_work_at_once(queue: Queue) -> None:
-    names = [uuid4() for _ in range(SLOW_AT_ONCE + 2)]
-    await queue.make_slow(*names)
-    queue.send(*names)
-    assert await queue.now() == names[:SLOW_AT_ONCE]

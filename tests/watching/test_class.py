@@ -143,17 +143,6 @@ async def test_a_class_that_fails_is_told_and_others_go_on(direct: Direct, lines
     assert error(direct, "other") == ""
 
 
-@pytest.mark.usefixtures("lines")
-@pytest.mark.parametrize(
-    ("path", "words"),
-    [("nowhere:Lines", "No module named 'nowhere'"), ("own_lines:Nothing", "has no attribute 'Nothing'")],
-)
-async def test_a_class_that_cannot_be_imported_is_told(direct: Direct, path: str, words: str) -> None:
-    watch(direct.ledger, ClassTrigger(path))
-    async with watching(direct):
-        await until_async(lambda: words in error(direct))
-
-
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_no_process_of_a_class_outlives_the_one_that_watches(tmp_path: Path, lines: Path, end: signal.Signals) -> None:
     environment = {**os.environ, "ASSETFLOW_HOME": str(tmp_path), "PREFECT_API_URL": ""}

@@ -1,16 +1,10 @@
 """The other side takes a subscription away, or does not answer: it is noticed, shown, and watched anew (10.2, 10.4)."""
 
 import asyncio
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
-from shutil import rmtree
 from threading import Event
 from typing import Any
 
@@ -21,10 +15,8 @@ from aio_pika.abc import AbstractChannel
 from fsspec.implementations.local import LocalFileSystem
 from redis.asyncio import Redis
 
-from assetflow.ledger import Ledger
 from assetflow.watchers import FileTrigger, MessageQueueTrigger, SQLTrigger
-from assetflow.watching.looks import PolledSource
-from tests.environment.waiting import until, until_async
+from tests.environment.waiting import until_async
 from tests.watching.brokers import SQS, SqsServer
 from tests.watching.outside import RABBIT, REDIS, Direct, updates, watch, watching
 
@@ -81,22 +73,6 @@ async def test_a_stream_of_redis_that_is_made_anew(direct: Direct, redis: Redis,
         await is_heard(direct, send)
 
 
-@pytest.mark.redis
-async def test_connections_that_redis_closes(direct: Direct, redis: Redis, name: str) -> None:
-    watch(direct.ledger, MessageQueueTrigger(REDIS, queue=name))
-
-    async def send() -> None:
-        await redis.lpush(name, "{}")  # type: ignore[misc]
-
-    async with watching(direct):
-        await is_heard(direct, send)
-        mine = await redis.client_id()
-        for each in await redis.client_list():
-            if each["db"] == "15" and each["cmd"] == "blmove" and int(each["id"]) != mine:
-                await redis.client_kill_filter(_id=each["id"])
-        await is_heard(direct, send)
-
-
 async def test_a_queue_of_sqs_that_is_made_anew(direct: Direct, sqs: SqsServer, name: str) -> None:
     watch(direct.ledger, MessageQueueTrigger(SQS, queue=name))
     async with watching(direct):
@@ -105,35 +81,6 @@ async def test_a_queue_of_sqs_that_is_made_anew(direct: Direct, sqs: SqsServer, 
         await until_async(lambda: f"no queue '{name}'" in direct.watcher.error, seconds=NOTICED)
         sqs.create(name)
         await is_heard(direct, lambda: asyncio.to_thread(sqs.send, name, b"{}"))
-
-
-async def test_a_source_that_tells_no_lag(direct: Direct, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("assetflow.watching.watching.SECONDS_TO_TELL", 0.2)
-
-    async def never(_: PolledSource) -> None:
-        await asyncio.Event().wait()
-
-    monkeypatch.setattr("assetflow.watching.looks.FileSource.lag", never)
-    watch(direct.ledger, FileTrigger(f"{tmp_path}/*.json"))
-    async with watching(direct):
-        await until_async(lambda: "how much waits" in direct.watcher.error)
-
-
-@pytest.mark.parametrize("pattern", ["in/*.json", "in/**/*.json", "in/a.json"])
-async def test_a_folder_that_is_made_anew(direct: Direct, tmp_path: Path, pattern: str) -> None:
-    folder = tmp_path / "in"
-    folder.mkdir()
-    watch(direct.ledger, FileTrigger(f"{tmp_path}/{pattern}", every=timedelta(days=1)))
-
-    async def write() -> None:
-        (folder / "a.json").write_text(str(time.time_ns()))
-
-    async with watching(direct):
-        await begins(direct)
-        await is_heard(direct, write)
-        rmtree(folder)
-        folder.mkdir()
-        await is_heard(direct, write)
 
 
 async def test_rule_10_7_a_missing_folder_is_shown_and_all_that_comes_is_new(direct: Direct, tmp_path: Path) -> None:
@@ -145,33 +92,6 @@ async def test_rule_10_7_a_missing_folder_is_shown_and_all_that_comes_is_new(dir
         (tmp_path / "in/a.json").write_text("{}")
         await until_async(lambda: len(updates(direct.ledger)) == 1, seconds=NOTICED)
         assert direct.watcher.state == "watching"
-
-
-async def test_rule_10_7_a_link_to_a_file_is_a_file_and_links_lead_listening_nowhere(
-    direct: Direct, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    folder, elsewhere = tmp_path / "in", tmp_path / "elsewhere"
-    folder.mkdir()
-    elsewhere.mkdir()
-    (folder / "root").symlink_to("/")
-    (folder / "folder").symlink_to(elsewhere)
-    (folder / "nowhere.json").symlink_to("gone.json")
-    for release in "ab":
-        (elsewhere / f"{release}.json").write_text("{}")
-    os.utime(elsewhere / "a.json", (1, 1))
-    os.utime(elsewhere / "b.json", (1, 1))
-    watch(direct.ledger, FileTrigger(f"{folder}/**/*.json", every=timedelta(days=1)))
-
-    async def switch(release: str) -> None:
-        (folder / "new").symlink_to(elsewhere / f"{release}.json")
-        (folder / "new").rename(folder / "link.json")
-
-    async with watching(direct):
-        await begins(direct)
-        await is_heard(direct, lambda: switch("a"))
-        await is_heard(direct, lambda: switch("b"))
-    assert [event.extra["path"] for event in updates(direct.ledger)] == [f"{folder}/link.json"] * 2
-    assert "cannot be listened to" not in caplog.text
 
 
 async def test_a_file_system_that_hangs_is_shown_and_looked_at_once(
@@ -231,33 +151,3 @@ async def test_a_query_that_hangs_is_cancelled_at_its_limit(
         await until_async(lambda: sessions() == 0)
         await until_async(lambda: sessions() == 1)
     await until_async(lambda: sessions() == 0)
-
-
-@pytest.mark.postgres
-async def test_a_session_that_postgres_ends(direct: Direct, name: str, sessions: Callable[[], int]) -> None:
-    watch(direct.ledger, hanging(name))
-    async with watching(direct):
-        await until_async(lambda: sessions() == 1)
-        with closing(psycopg.connect(POSTGRES, autocommit=True)) as connection:
-            others = "from pg_stat_activity where query like %s and pid <> pg_backend_pid()"
-            connection.execute(f"select pg_terminate_backend(pid) {others}", [f"%{name}%"])
-        await until_async(lambda: "terminating connection" in direct.watcher.error)
-        await until_async(lambda: sessions() == 1)
-
-
-@pytest.mark.postgres
-def test_a_hanging_query_keeps_no_process(tmp_path: Path, name: str, sessions: Callable[[], int]) -> None:
-    environment = {**os.environ, "ASSETFLOW_HOME": str(tmp_path), "PREFECT_API_URL": ""}
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
-        watch(ledger, hanging(name))
-    process = subprocess.Popen([sys.executable, "-m", "assetflow", "watcher", "start"], env=environment)
-    try:
-        until(lambda: sessions() == 1)
-        asked = time.monotonic()
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=60) == 0
-        assert time.monotonic() - asked < 5
-    finally:
-        process.kill()
-        process.wait()
-    until(lambda: sessions() == 0)

@@ -1,6 +1,5 @@
 """`assetflow watcher start`: killed, without Prefect, with a trigger that cannot be read, its database away."""
 
-import asyncio
 import os
 import signal
 import subprocess
@@ -15,17 +14,12 @@ import pytest
 from aio_pika.abc import AbstractChannel
 from sqlalchemy import update
 
-from assetflow import AssetWatcher
 from assetflow.crash_points import VARIABLE
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease import LEASE_SECONDS
 from assetflow.ledger.sql.tables import WATCHER
-from assetflow.watchers import FileTrigger, MessageQueueTrigger, block
-from assetflow.watching.sources import watch as serve
-from tests.environment.postgres import closed, new_database
-from tests.environment.processes import children_of
-from tests.environment.waiting import until, until_async
-from tests.watching.outside import NO_ID, RABBIT, Direct, deploy, updates, watch, watching
+from assetflow.watchers import FileTrigger, MessageQueueTrigger
+from tests.environment.waiting import until_async
+from tests.watching.outside import NO_ID, RABBIT, Direct, updates, watch, watching
 
 COMMAND = [sys.executable, "-m", "assetflow", "watcher", "start"]
 
@@ -67,57 +61,6 @@ async def test_rule_10_3_killed_between_all_steps(
     assert len(updates(ledger)) == 50
     left = await rabbit.declare_queue(name, passive=True)
     assert left.declaration_result.message_count == 0
-
-
-@pytest.mark.long
-def test_no_prefect_server_is_started_to_be_asked(ledger: Ledger, tmp_path: Path) -> None:
-    folder, home = tmp_path / "in", tmp_path / "prefect"
-    folder.mkdir()
-    files = FileTrigger(f"{folder}/*.json", every=timedelta(seconds=1), start="existing")
-    queue = MessageQueueTrigger(block("secret/orders-queue"), queue="orders")
-    deploy(ledger, AssetWatcher("files", files), AssetWatcher("queue", queue))
-    (folder / "a.json").write_text("{}")
-    env = {
-        **{name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"},
-        "ASSETFLOW_HOME": str(tmp_path),
-        "ASSETFLOW_DATABASE_URL": "",
-        "PREFECT_HOME": str(home),
-        "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "true",
-    }
-    with (tmp_path / "watcher.log").open("wb") as log:
-        watcher = subprocess.Popen(COMMAND, env=env, stdout=log, stderr=log)
-    try:
-        until(lambda: len(updates(ledger)) == 1)
-        failing = until(lambda: [each for each in ledger.reader.watchers.all() if each.state == "failing"])
-        assert children_of(watcher.pid) == []
-    finally:
-        watcher.terminate()
-        watcher.wait(30)
-    assert [each.name for each in failing] == ["queue"]
-    assert "PREFECT_API_URL is not set" in failing[0].error
-    assert "prefect server start" in failing[0].error
-    assert not list(home.glob("**/*.db"))
-
-
-@pytest.mark.long
-@pytest.mark.postgres
-async def test_a_database_that_is_away_for_longer_than_the_lease_does_not_end_it(tmp_path: Path) -> None:
-    ready, stop = asyncio.Event(), asyncio.Event()
-    with new_database() as url:
-        with Ledger.open(url) as ledger:
-            watch(ledger, FileTrigger(f"{tmp_path}/*.json", every=timedelta(seconds=1), start="existing"))
-        serving = asyncio.create_task(serve(place=url, stop=stop, ready=ready.set))
-        try:
-            await ready.wait()
-            with closed(url):
-                (tmp_path / "a.json").write_text("{}")
-                await asyncio.wait({serving}, timeout=LEASE_SECONDS + 2)
-            assert not serving.done()
-            with Ledger.open(url) as ledger:
-                await until_async(lambda: len(updates(ledger)) == 1)
-        finally:
-            stop.set()
-            await serving
 
 
 async def test_a_trigger_that_cannot_be_read_fails_alone_until_it_is_redeployed(direct: Direct, tmp_path: Path) -> None:

@@ -63,19 +63,6 @@ async def test_a_value_that_cannot_be_recorded_is_refused_alone() -> None:
     assert [each.cursor for each in ledger.taken] == [None, None, None, None, given.cursor]
 
 
-async def test_one_bad_value_of_a_batch_is_refused_alone() -> None:
-    ledger = Ledger(refuse(ValueError("a surrogate")))
-    given = intake("a", "bad", "b")
-    events = tuple(event for each in given.recordings for event in each.events)
-    given.recordings[:] = [Recording(uuid4(), events)]
-
-    assert await Recorder(ledger.record).record(given) == 2
-
-    assert ledger.uris == ["a", "b"]
-    (refused,) = ledger.taken[-2].refused
-    assert (refused.id, refused.watchers) == (events[1].id, ("orders",))
-
-
 @pytest.mark.rule("10.2")
 @pytest.mark.parametrize("cannot", ["content", "anything"])
 async def test_a_refusal_that_cannot_be_kept_holds_nothing_up(cannot: str) -> None:

@@ -6,20 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.conftest import is_running
 from tests.worker.pool import OWN_COMMAND, Pool
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(400)]
-
-LATE = """
-import time
-from prefect import flow
-
-@flow(timeout_seconds=1)
-def report(name):
-    while True:
-        time.sleep(0.1)
-"""
 
 
 def cancel(pool: Pool, run: str) -> None:
@@ -91,38 +80,6 @@ def test_hooks_of_a_cancelled_or_crashed_run_are_called_and_what_it_changes_stay
         assert (pool.home / f"{name}{number}").read_text() == "None"
 
 
-STUBBORN = """
-import os, subprocess, time
-from pathlib import Path
-from prefect import flow
-
-@flow
-def report(name):
-    # It ignores that it is asked to end.
-    started = subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 1000 & wait; sleep 1000"])
-    Path(name).write_text(f"{os.getpid()} {started.pid} stubborn")
-    while True:
-        time.sleep(0.1)
-"""
-
-
-def test_what_a_cancelled_run_has_started_ends_with_it(pool: Pool) -> None:
-    (pool.home / "stubborn.py").write_text(STUBBORN)
-    run = pool.order(pool.deploy("stubborn.py:report"), name="stubborn")
-    pid, started, _ = pool.note("stubborn")
-    cancel(pool, run)
-    assert pool.ended(run) == "CANCELLED"
-    pool.until(lambda: not Path(f"/proc/{pid}").exists())
-    pool.until(lambda: not is_running(started))
-
-
-def test_a_flow_ends_at_its_time_limit(pool: Pool) -> None:
-    (pool.home / "late.py").write_text(LATE)
-    run = pool.order(pool.deploy("late.py:report"))
-    assert pool.ended(run) == "FAILED"
-    assert pool.http.get(f"/flow_runs/{run}").json()["state"]["name"] == "TimedOut"
-
-
 def test_a_run_waits_for_room_in_its_pool_and_starts_when_there_is_some(own_pool: Pool) -> None:
     own_pool.http.patch(f"/work_pools/{own_pool.name}", json={"concurrency_limit": 1}).raise_for_status()
     for number in range(3):
@@ -135,15 +92,3 @@ def test_a_run_waits_for_room_in_its_pool_and_starts_when_there_is_some(own_pool
         assert not (own_pool.home / f"second{number}").exists()
         (own_pool.home / gate).touch()
         assert {own_pool.ended(run) for run in (first, second, third)} == {"COMPLETED"}
-
-
-def test_a_run_beyond_the_limit_of_its_deployment_is_cancelled(pool: Pool) -> None:
-    limits = {"concurrency_limit": 1, "concurrency_options": {"collision_strategy": "CANCEL_NEW"}}
-    limited = pool.deploy("flows.py:report")
-    pool.http.patch(f"/deployments/{limited}", json=limits).raise_for_status()
-    first = pool.order(limited, name="only", until_there="gate")
-    pool.note("only")
-    assert pool.ended(pool.order(limited, name="too many")) == "CANCELLED"
-    assert not (pool.home / "too many").exists()
-    (pool.home / "gate").touch()
-    assert pool.ended(first) == "COMPLETED"

@@ -62,39 +62,11 @@ def test_the_working_directory_is_that_of_the_run(pool: Pool) -> None:
     pool.until(lambda: not Path(other).exists())
 
 
-def test_a_working_directory_that_is_not_there_is_named_in_the_run(pool: Pool) -> None:
-    place = str(pool.home / "nowhere")
-    run = pool.order(pool.deploy("says.py:report", working_dir=place))
-    assert pool.ended(run) == "CRASHED"
-    wanted = f"the working directory {place} of this flow run is not there"
-    assert wanted in pool.http.get(f"/flow_runs/{run}").json()["state"]["message"]
-    pool.until(lambda: wanted in pool.said(run))
-    assert pool.ended(pool.order()) == "COMPLETED"
-
-
 def test_the_environment_of_the_job_counts_more_than_the_settings_of_the_worker(pool: Pool) -> None:
     given = {"PREFECT_WORKER_QUERY_SECONDS": "7", "PREFECT_CLIENT_MAX_RETRIES": "3", "GIVEN": "by the job"}
     said = says(pool, pool.deploy("says.py:report", env=given), "with its environment")
     assert said["parent"] == pool.template()
     assert (said["query_seconds"], said["retries"], said["given"]) == (7.0, 3, "by the job")
-
-
-def test_a_run_has_the_settings_of_its_template_so_that_it_need_not_make_its_own(pool: Pool) -> None:
-    said = says(pool, pool.deploy("says.py:report"), "with no environment")
-    lines = Path(f"/proc/{pool.template()}/environ").read_text().split("\0")
-    of_template = dict(each.split("=", 1) for each in lines if each.startswith("PREFECT_"))
-    assert of_template["PREFECT_CLIENT_SERVER_VERSION_CHECK_ENABLED"] == "false"
-    own = said["variables"]
-    assert isinstance(own, dict)
-    shared = {name: value for name, value in of_template.items() if not name.startswith("PREFECT__")}
-    assert {name: value for name, value in own.items() if name.startswith("PREFECT_")} == shared
-
-
-@pytest.mark.parametrize("shown", [True, False])
-def test_output_is_shown_by_the_worker_unless_it_is_not_to_be(pool: Pool, shown: bool) -> None:
-    name = f"output {shown}"
-    assert says(pool, pool.deploy("says.py:report", stream_output=shown), name)["parent"] == pool.template()
-    assert (f"printed by {name}" in pool.log.read_text()) is shown
 
 
 def test_a_run_with_a_command_is_an_ordinary_process(pool: Pool) -> None:

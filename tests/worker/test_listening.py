@@ -2,18 +2,14 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from prefect.workers.process import ProcessWorker
 
-from assetflow.worker.taken_runs import TakenRuns
 from assetflow.worker.worker import PAUSES, WarmWorker
 from tests.environment.waiting import until_async
 
-SECONDS = 20
 POOL = {"prefect.resource.role": "work-pool", "prefect.resource.name": "pool"}
 
 
@@ -62,38 +58,3 @@ async def test_it_looks_until_each_run_was_there(
     await until_async(lambda: pool.number == number + 1)
     assert not worker._due
     asks.cancel()
-
-
-async def test_a_worker_that_stops_hears_no_more(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Prefect closes its connections while it stops: asking then fails, and hides why the worker stopped."""
-    asked, ended = asyncio.Event(), asyncio.Event()
-
-    async def ask() -> list[Any]:
-        asked.set()
-        await asyncio.Event().wait()
-        return []
-
-    async def reconnect(*_: object) -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    async def tear_down(*_: object) -> None:
-        async with asyncio.timeout(SECONDS):
-            await hears
-
-    worker = WarmWorker(work_pool_name="pool")
-    worker.is_setup = True
-    monkeypatch.setattr(worker, "get_and_submit_flow_runs", ask)
-    monkeypatch.setattr(worker, "_client", object())
-    monkeypatch.setattr(worker, "_listen", reconnect)
-    monkeypatch.setattr(ProcessWorker, "teardown", tear_down)
-    with TakenRuns(tmp_path, "worker") as taken:
-        hears = asyncio.create_task(worker._hear_runs(taken))
-        await asyncio.sleep(0)
-        tell(worker, "a")
-        async with asyncio.timeout(SECONDS):
-            await asked.wait()
-        await worker.teardown()
-    assert ended.is_set()

@@ -63,53 +63,11 @@ def test_a_run_with_a_command_has_a_process_until_that_has_ended(note: Path, cod
         assert (run.began, run.is_ordinary) == (True, True)
 
 
-def test_a_command_is_executed_as_it_stands(note: Path, tmp_path: Path) -> None:
-    code = "import os, signal, sys; print(os.getppid(), os.getcwd(), *sys.argv[1:], os.environ['GIVEN'])"
-    words = [sys.executable, "-c", code, "a word", "--command"]
-    done = subprocess.run(
-        command(note, *words), cwd=tmp_path, env=os.environ | {"GIVEN": "1"}, capture_output=True, text=True, check=True
-    )
-    assert done.stdout == f"{os.getpid()} {tmp_path} a word --command 1\n"
-    # What Python ignores is not ignored by what it becomes.
-    ignored = [subprocess.check_output(each, text=True) for each in (WORDS, command(note, *WORDS))]
-    assert ignored[0] == ignored[1]
-
-
-WORDS = ["grep", "SigIgn", "/proc/self/status"]
-
-
-def test_a_command_that_is_not_there_is_named_and_ends_as_in_a_shell(note: Path, tmp_path: Path) -> None:
-    file = tmp_path / "not executable"
-    file.touch()
-    for word, status, reason in (("no-such", 127, "No such file or directory"), (str(file), 126, "Permission denied")):
-        done = subprocess.run(command(note, word), capture_output=True, text=True, timeout=SECONDS, check=False)
-        assert (done.returncode, done.stderr) == (
-            status,
-            f"the command of this flow run does not start: {word}: {reason}\n",
-        )
-
-
-def test_a_run_that_was_given_back_does_not_begin_with_its_command(note: Path) -> None:
-    note.unlink()
-    done = subprocess.run(command(note, "echo", "1"), capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "another worker has given this flow run back" in done.stderr
-
-
 def test_a_process_that_has_the_number_of_an_earlier_one_is_another(note: Path) -> None:
     note.write_bytes(b"began %d 1" % os.getpid())
     assert not has_a_process(note)
     note.write_bytes(b"began " + client.mark_of(os.getpid()))
     assert has_a_process(note)
-
-
-def test_a_process_that_nobody_waits_for_has_ended(note: Path) -> None:
-    with subprocess.Popen([sys.executable, "-c", WAITS], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
-        note.write_bytes(b"began " + client.mark_of(started.pid))
-        assert has_a_process(note)
-        started.kill()
-        os.waitid(os.P_PID, started.pid, os.WEXITED | os.WNOWAIT)
-        assert not has_a_process(note)
 
 
 async def test_a_note_tells_the_process_that_prefect_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,8 +1,6 @@
 """Modules that a template imports on the user's word."""
 
-import os
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 
@@ -14,10 +12,6 @@ from tests.worker.conftest import Seam, a_template
 
 pytestmark = pytest.mark.long
 
-COUNTS = """
-with open("imported", "a") as file:
-    file.write("once ")
-"""
 # What an import may leave behind that a child would find broken.
 UNFIT = {
     "a thread": (
@@ -42,14 +36,6 @@ SAYS_WHAT_IS_IMPORTED = """
 import os, sys
 print(os.getppid(), "counts" in sys.modules, "unfit" in sys.modules, "LEFT" in os.environ)
 """
-
-
-def test_a_module_is_imported_once_for_all_runs(tmp_path: Path) -> None:
-    (tmp_path / "counts.py").write_text(COUNTS)
-    with a_template(tmp_path / "socket", "counts", cwd=tmp_path) as template:
-        seam = Seam(template, tmp_path / "socket", tmp_path)
-        assert {seam.run(SAYS_ITS_PARENT)[1] for _ in range(2)} == {f"{template.pid}\n"}
-    assert (tmp_path / "imported").read_text() == "once "
 
 
 def test_a_module_that_cannot_be_imported_is_named_and_done_without(tmp_path: Path) -> None:
@@ -77,33 +63,6 @@ def test_a_module_with_which_no_process_could_fork_is_named_and_done_without(
         assert template.stderr is not None
         assert template.stderr.readline() == f"preload: unfit {reason}, and flow runs do without it\n"
     assert said == (0, f"{template.pid} True False False\n", "")
-
-
-def test_a_thread_from_elsewhere_makes_runs_ordinary_processes(tmp_path: Path) -> None:
-    """Some tools start a thread in each process, before its program begins."""
-    (tmp_path / "counts.py").write_text("")
-    (tmp_path / "sitecustomize.py").write_text(textwrap.dedent(UNFIT["a thread"][0]))
-    given = {"env": os.environ | {"PYTHONPATH": str(tmp_path)}, "stderr": subprocess.PIPE}
-    with a_template(tmp_path / "socket", **given) as template:
-        seam = Seam(template, tmp_path / "socket", tmp_path)
-        status, parent, _ = seam.run(SAYS_ITS_PARENT, PYTHONPATH=str(tmp_path))
-        assert template.stderr is not None
-        assert template.stderr.readline() == (
-            "flow runs start as ordinary processes: what the template imports has started a thread (mine)\n"
-        )
-    assert (status, parent) == (0, f"{os.getpid()}\n")
-
-
-def test_where_forking_is_not_safe_runs_are_ordinary_processes_and_that_is_said_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(worker, "CAN_FORK", False)
-    monkeypatch.setattr(worker, "TemplateProcess", None)
-    with caplog.at_level("INFO", "prefect.worker.assetflow"), TemplateKeeper() as templates:
-        assert [templates.command("prefect.engine", each) for each in ([], ["heavy"], [])] == [None] * 3
-    assert [each.message for each in caplog.records] == [
-        f"flow runs are started as new processes: forking is not safe on {sys.platform}"
-    ]
 
 
 class FakeTemplate:

@@ -58,14 +58,6 @@ def test_a_change_of_what_is_imported_counts(
     assert current.is_due() or (change is remove and when == "during the imports")
 
 
-def test_a_file_from_the_future_is_not_imported_over_and_over(module: Path) -> None:
-    os.utime(module, (4e9, 4e9))
-    current = Renewal()
-    __import__("edited")
-    current.note_imports()
-    assert not current.is_due()
-
-
 def test_a_template_that_has_grown_is_out_of_date(monkeypatch: pytest.MonkeyPatch) -> None:
     size = 1000
     monkeypatch.setattr(may_fork, "_resident", lambda: size)

@@ -7,12 +7,10 @@ from uuid import UUID, uuid4
 
 import anyio
 import anyio.lowlevel
-import httpx
 import pytest
 from prefect.client.schemas.responses import SetStateStatus
 from prefect.states import Pending, Running
 
-from assetflow.worker import taken_runs
 from assetflow.worker.taken_runs import shorten_submissions
 
 
@@ -56,36 +54,6 @@ async def test_a_deployment_is_read_once_for_each_run() -> None:
         shorten_submissions(client, tasks)
         await asyncio.gather(*(asyncio.create_task(submit(*each)) for each in ((one,), (one,), (one, other))))
     assert sorted(server.sent, key=str) == sorted([("read", str(each)) for each in (one, one, one, other)], key=str)
-
-
-async def test_a_flow_is_read_again_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    server, flow, other, now = Server(), uuid4(), uuid4(), 1_000.0
-    monkeypatch.setattr(taken_runs, "time", SimpleNamespace(monotonic=lambda: now))
-    async with anyio.create_task_group() as tasks:
-        client: Any = server
-        shorten_submissions(client, tasks)
-        for seconds, read in ((0, flow), (50, flow), (0, other), (11, flow)):
-            now += seconds
-            assert (await client.read_flow(read)).id == read
-    assert server.sent == [("flow", flow), ("flow", other), ("flow", flow)]
-
-
-async def test_a_run_does_not_wait_for_its_labels() -> None:
-    server = Server()
-    async with anyio.create_task_group() as tasks:
-        client: Any = server
-        shorten_submissions(client, tasks)
-        await client.update_flow_run_labels(uuid4(), {"a": "b"})
-        assert server.sent == []
-    assert server.sent == [("label", {"a": "b"})]
-
-
-@pytest.mark.parametrize("error", [httpx.ConnectError("gone"), RuntimeError("the client has been closed")])
-async def test_a_worker_that_cannot_label_a_run_goes_on(error: Exception) -> None:
-    async with anyio.create_task_group() as tasks:
-        client: Any = Server(error)
-        shorten_submissions(client, tasks)
-        await client.update_flow_run_labels(uuid4(), {})
 
 
 @pytest.mark.parametrize(

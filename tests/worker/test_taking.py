@@ -70,17 +70,6 @@ async def test_a_run_is_taken_though_the_answer_was_lost(tmp_path: Path) -> None
             assert notes(tmp_path) == [str(run)]
 
 
-async def test_only_what_is_taken_is_signed(tmp_path: Path) -> None:
-    run = await a_run()
-    with a_worker(tmp_path, "a") as (taken, client):
-        async with client:
-            await client.set_flow_run_state(run, Pending(), force=True)
-            await client.set_flow_run_state(run, Running())
-            found = await client.read_flow_run_states(run)
-            assert not [each for each in found if taken.signature in (each.message or "")]
-            assert notes(tmp_path) == []
-
-
 @pytest.mark.parametrize(
     ("name", "states", "expected"),
     [

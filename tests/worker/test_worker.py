@@ -1,7 +1,5 @@
 """The work pool type `assetflow` on a real Prefect server: its runs are forked, else it is a process pool."""
 
-import os
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -83,18 +81,6 @@ def test_a_flow_run_finds_its_imports_in_the_template(pool: Pool) -> None:
     assert len(late) < 10, late
 
 
-def test_a_killed_template_is_replaced(pool: Pool) -> None:
-    run = pool.order(name="before", until_there="never")
-    template, sockets = pool.note("before")[1], pool.sockets()
-    os.kill(template, signal.SIGKILL)
-    assert pool.ended(run) == "CRASHED"
-    assert pool.ended(pool.order(name="between")) == "COMPLETED"
-    pool.until(lambda: pool.template() not in (None, template))
-    pool.until(lambda: pool.sockets() - sockets)
-    assert pool.ended(pool.order(name="after")) == "COMPLETED"
-    assert pool.note("after")[1] == pool.template()
-
-
 @pytest.mark.parametrize(
     ("entrypoint", "reason"),
     [("broken.py:report", "SyntaxError"), ("flows.py:gone", "gone"), ("nowhere.py:report", "nowhere.py")],
@@ -115,12 +101,3 @@ def test_a_run_goes_on_without_its_worker(own_pool: Pool) -> None:
     (own_pool.home / "gate").touch()
     assert own_pool.ended(run) == "COMPLETED"
     own_pool.until(lambda: not Path(f"/proc/{template}").exists())
-
-
-def test_two_workers_start_each_run_once(own_pool: Pool) -> None:
-    own_pool.start_worker()
-    own_pool.until(lambda: len(own_pool.sockets()) == 2)
-    runs = {f"run{number}": own_pool.order(name=f"run{number}") for number in range(8)}
-    assert {own_pool.ended(run) for run in runs.values()} == {"COMPLETED"}
-    for name in runs:
-        own_pool.note(name)

@@ -13,7 +13,7 @@ from assetflow.core.freshness.records import PolicyChange
 from assetflow.core.values.announcements import MissedDeadlineRecord
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.consumers.announcements import POSTED_AGAIN, TOLD_AT_ONCE
+from assetflow.evaluator.consumers.announcements import POSTED_AGAIN
 from assetflow.evaluator.consumers.announcements import Teller as RealTeller
 from assetflow.evaluator.health import Health
 from assetflow.prefect_io.own_events import deadline_missed, freshness_changed
@@ -99,16 +99,6 @@ async def test_8_13_an_event_that_the_log_does_not_get_is_posted_again(teller: T
     teller.clock.pass_(seconds=POSTED_AGAIN.total_seconds() + 1)
     assert await teller.look() == 1
     assert teller.log.posted == [teller.outbox.changes[1].id] * 2
-
-
-async def test_8_13_the_next_changes_are_told_of_as_soon_as_the_log_has_the_first_ones(teller: Teller) -> None:
-    moments = {number: START + timedelta(microseconds=number) for number in range(TOLD_AT_ONCE + 1)}
-    teller.outbox.changes = {each: StateChange(each, replace(CHANGE, at=at)) for each, at in moments.items()}
-    assert await teller.look() == TOLD_AT_ONCE
-    teller.log.store()
-    assert await teller.look() > 0
-    assert await teller.look() == 1
-    assert len(teller.log.posted) == TOLD_AT_ONCE + 1
 
 
 async def test_8_13_nothing_is_lost_while_prefect_is_away(teller: Teller, caplog: pytest.LogCaptureFixture) -> None:

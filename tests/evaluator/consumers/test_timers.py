@@ -1,18 +1,17 @@
 """Each time of a timetable has one run, created ahead, whatever happens to consumer, Prefect and evaluator."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
 
 from assetflow.core.rules.timers import Lead, tick_id
-from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, PartitionedAtRuntime, Tick
+from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, Tick
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Consumer
 from assetflow.core.values.schedule_values import AssetOrTimeSchedule
 from assetflow.errors import PrefectRefused, PrefectUnreachable
-from assetflow.evaluator.consumers import timers as timers_module
 from assetflow.evaluator.consumers.timers import Timers
 from assetflow.evaluator.health import Health
 from assetflow.ledger.records import TimerRecord
@@ -197,17 +196,6 @@ async def test_only_the_latest_missed_time_runs_if_the_timetable_says_so(works: 
     assert works.runs.of(consumer) == times.split()
 
 
-async def test_a_late_run_is_skipped_when_its_next_time_comes_and_not_before(works: Works) -> None:
-    consumer = works.ledger.deploy(replace(HOURLY, catchup="latest"))
-    for expected in (["13:00"], ["13:00"], ["14:00"], ["15:00"]):
-        await works.look()
-        assert works.runs.of(consumer)[:1] == expected
-        works.clock.pass_(hours=1)
-    works.ledger.reschedule(consumer, CronTriggerTimetable("15 * * * *", catchup="latest"))
-    await works.look()
-    assert works.runs.of(consumer)[:2] == ["16:00", "17:15"], "no later time has one"
-
-
 async def test_runs_that_were_due_are_created_oldest_first_with_the_keys_of_their_ticks(works: Works) -> None:
     works.ledger.deploy(CronPartitionTimetable("0 * * * *", key_format="%Y-%m-%dT%H"))
     works.ledger.deploy(CronPartitionTimetable("15 * * * *", key_format="%Y-%m-%dT%H"))
@@ -219,37 +207,6 @@ async def test_runs_that_were_due_are_created_oldest_first_with_the_keys_of_thei
     assert times == sorted(times)
     assert [tick.partition_key for tick in works.runs.order] == [f"{time:%Y-%m-%dT%H}" for time in times]
     assert len(times) == 20
-
-
-async def test_rare_times_have_runs_too_and_frequent_ones_are_limited(works: Works) -> None:
-    weekly = works.ledger.deploy(CronTriggerTimetable("0 0 * * 1"))
-    often = works.ledger.deploy(CronTriggerTimetable("* * * * *"))
-    works.ledger.deploy(Asset("a"))
-    works.ledger.deploy(PartitionedAtRuntime())
-    await works.look(seconds=10)
-    assert works.runs.of(weekly) == ["00:00"] * LEAD.at_least
-    assert len(works.runs.of(often)) == LEAD.at_most
-    assert set(works.ledger.timers) == {weekly.id, often.id}, "the others have no times"
-
-
-async def test_a_time_equal_to_that_of_the_deploy_has_a_run(works: Works) -> None:
-    works.clock.now = START
-    consumer = works.ledger.deploy(HOURLY)
-    await works.look()
-    assert works.runs.of(consumer)[0] == "12:00"
-
-
-async def test_a_long_backlog_is_created_in_portions(works: Works, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timers_module, "CREATED_PER_LOOK", 10)
-    works.ledger.deploy(HOURLY)
-    await works.look()
-    works.restart()
-    works.runs.calls = 0
-    await works.look(days=2)
-    assert works.runs.calls == 10
-    for _ in range(10):
-        await works.look()
-    assert len(works.runs.made) == 48 + 3
 
 
 async def test_a_crash_after_a_run_was_created_leads_to_no_second_run(works: Works) -> None:
@@ -296,33 +253,6 @@ async def test_runs_that_a_redeploy_would_create_differently_are_replaced(works:
     assert works.runs.of(consumer) == ["13:00", "14:00", "15:00", "16:00"]
 
 
-async def test_the_values_of_a_deployment_may_become_known_later(works: Works) -> None:
-    consumer = works.ledger.deploy(HOURLY)
-    await works.look()
-    works.inherited[consumer.deployment_id] = "parameters"
-    await works.look()
-    assert works.runs.calls == 3
-
-
-async def test_times_work_again_when_prefect_has_answered_and_not_before(works: Works) -> None:
-    works.ledger.deploy(HOURLY)
-    works.runs.fails = [PrefectUnreachable("down")] * 2
-    works.health.down("times", PrefectUnreachable("down"))
-    for seconds, troubles in ((0, 1), (0.5, 1), (2, 1), (2, 0)):
-        works.clock.pass_(seconds=seconds)
-        await works.timers.look()
-        assert len(works.health.troubles) == troubles
-
-
-async def test_a_prefect_that_is_down_is_not_asked_for_each_consumer(works: Works) -> None:
-    for _ in range(10):
-        works.ledger.deploy(HOURLY)
-    works.runs.fails = [PrefectUnreachable("down")] * 10
-    with pytest.raises(PrefectUnreachable):
-        await works.look()
-    assert works.runs.calls == 3
-
-
 async def test_a_deployment_that_cannot_run_does_not_hold_up_the_others_and_loses_no_time(works: Works) -> None:
     broken, whole = works.ledger.deploy(HOURLY), works.ledger.deploy(HOURLY)
     works.runs.broken[broken.deployment_id] = PrefectRefused("409: parameters")
@@ -334,12 +264,3 @@ async def test_a_deployment_that_cannot_run_does_not_hold_up_the_others_and_lose
     await works.look()
     assert works.runs.of(broken)[:4] == ["13:00", "14:00", "15:00", "16:00"]
     assert works.health.troubles == {}
-
-
-async def test_the_runs_created_before_a_failure_are_stored(works: Works) -> None:
-    consumer = works.ledger.deploy(HOURLY)
-    works.runs.fails = []
-    await works.look()
-    works.runs.fails = [PrefectUnreachable("down")]
-    await works.look(hours=1)
-    assert works.ledger.timers[consumer.id].timer.after == datetime(2026, 11, 20, 15, tzinfo=UTC)

@@ -1,7 +1,6 @@
 """Prefect's logs are read with an overlap, in order, and only what is new is recorded."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,14 +11,13 @@ import pytest
 from assetflow.core.values.announcements import Materialized
 from assetflow.core.values.events import Recording
 from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator.health import Health, logger
+from assetflow.evaluator.health import Health
 from assetflow.evaluator.incoming import catch_up
-from assetflow.evaluator.incoming.catch_up import UPDATES, CatchUp, LateEvents, Sweeps, logged_progress
+from assetflow.evaluator.incoming.catch_up import CatchUp, Sweeps
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.prefect_io.own_events import materialized
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
 from tests.environment.tasks import cancel
-from tests.environment.waiting import until_async
 from tests.evaluator.fakes import Clock, FakeLogs, no_starts, recording
 from tests.evaluator.ledgers import START, LedgerHere
 
@@ -79,13 +77,6 @@ async def test_a_recording_is_complete_from_its_artifact_alone_and_from_its_even
     assert [len(each.events) for each in reading.ledger.batches[0]] == [2, 2]
 
 
-async def test_updates_from_before_the_ledger_are_not_recorded(reading: Reading) -> None:
-    reading.left(recording("old"), -1)
-    reading.posted("older", -2)
-    await reading.catch_up.full_sweep()
-    assert reading.ledger.uris == []
-
-
 async def test_rule_2_10_a_ledger_rebuilt_from_the_logs_counts_an_update_and_its_copy_once(reading: Reading) -> None:
     kept, told, gone = recording("s3://b/kept"), recording("s3://b/told"), recording("s3://b/gone")
     for made, minutes in ((kept, -50), (told, -40), (gone, -30)):
@@ -101,15 +92,6 @@ async def test_rule_2_10_a_ledger_rebuilt_from_the_logs_counts_an_update_and_its
     assert reading.ledger.reader.events.refused() == []
 
 
-async def test_the_next_evaluator_continues_where_this_one_stopped(reading: Reading) -> None:
-    await reading.catch_up.start()
-    assert reading.ledger.read_until("events") == START + timedelta(hours=1)
-    await reading.ledger.set_cursor("artifacts", START + timedelta(minutes=50))
-    await reading.catch_up.start()
-    overlap = Sweeps().overlap
-    assert reading.logs.asked[-1][0] == START + timedelta(hours=1) - overlap
-
-
 async def test_an_event_that_was_stored_late_is_found_by_the_overlap(reading: Reading) -> None:
     await reading.catch_up.start()
     reading.posted("late", 59.8)
@@ -118,12 +100,6 @@ async def test_an_event_that_was_stored_late_is_found_by_the_overlap(reading: Re
     assert reading.ledger.uris == ["late"]
     await reading.catch_up.sweep(Sweeps().wide_overlap)
     assert reading.ledger.uris == ["late", "later"]
-
-
-async def test_an_event_of_a_producer_whose_clock_is_ahead_is_recorded(reading: Reading) -> None:
-    reading.posted("ahead", 66)
-    await reading.catch_up.start()
-    assert reading.ledger.uris == ["ahead"]
 
 
 async def test_the_cursor_moves_only_when_everything_is_in_the_ledger(reading: Reading) -> None:
@@ -151,41 +127,6 @@ async def test_cursors_from_a_clock_that_was_ahead_hide_no_updates(reading: Read
     reading.clock.pass_(seconds=30)
     await reading.catch_up.sweep(Sweeps().overlap)
     assert reading.ledger.read_until("events") == reading.clock.now
-
-
-async def test_a_ledger_that_was_created_by_a_clock_ahead_records_updates(reading: Reading) -> None:
-    catch_up = reading.new_catch_up(floor=reading.clock.now + timedelta(hours=2))
-    await catch_up.start()
-    reading.clock.pass_(seconds=5)
-    reading.posted("a", 60.05)
-    await catch_up.sweep(Sweeps().overlap)
-    assert reading.ledger.uris == ["a"]
-
-
-async def test_wide_sweeps_continue_when_the_clock_is_set_back(reading: Reading) -> None:
-    reading.clock.pass_(hours=2)
-    catch_up = reading.new_catch_up(sweeps=Sweeps(every=timedelta(milliseconds=10)))
-    loop = asyncio.create_task(catch_up.run())
-    await until_async(lambda: reading.logs.asked)
-    reading.clock.pass_(hours=-2)
-    reading.posted("late", 50)
-    await until_async(lambda: reading.ledger.uris == ["late"])
-    await cancel(loop)
-
-
-async def test_nothing_counts_as_read_that_a_clock_which_was_set_back_has_not_reached(reading: Reading) -> None:
-    reading.clock.pass_(hours=2)
-    await reading.catch_up.start()
-    reading.clock.pass_(hours=-2)
-    reading.logs.fails = [PrefectUnreachable("away")]
-    with pytest.raises(PrefectUnreachable):
-        await reading.catch_up.sweep(Sweeps().overlap)
-    assert reading.catch_up.read_until == reading.clock.now
-    reading.clock.pass_(seconds=5)
-    reading.posted("a", 60.05)
-    await reading.catch_up.read_on()
-    assert reading.ledger.uris == ["a"]
-    assert not reading.ledger.is_late
 
 
 @pytest.mark.rule("2.6")
@@ -226,38 +167,6 @@ async def test_rule_2_6_one_that_came_while_no_evaluator_ran_is_refused_at_the_s
     assert reading.ledger.uris == []
 
 
-async def test_only_spans_that_have_grown_are_read(reading: Reading) -> None:
-    for hour in range(40):
-        reading.posted(f"a{hour}", hour * 60)
-    reading.clock.pass_(hours=47)
-    await reading.catch_up.start()
-    await reading.catch_up.late_events()
-    reading.logs.counts.clear()
-    reading.posted("late", 10 * 60 + 1)
-    await reading.catch_up.late_events()
-    assert len(reading.ledger.uris) == 41
-    begin = START + timedelta(hours=10)
-    assert reading.logs.asked[-1] == (begin, begin + timedelta(minutes=15))
-    assert len(reading.logs.counts) == 1, "the other days are as they were"
-
-
-async def test_the_pause_between_looks_grows_with_their_cost(reading: Reading) -> None:
-    seconds = iter([0.0, 4.0])
-    late = LateEvents(reading.logs, UPDATES, clock=lambda: next(seconds))
-    await late.look(START, START + timedelta(hours=3))
-    assert late.pause(60) == 200
-
-
-async def test_a_look_that_failed_is_made_again(reading: Reading) -> None:
-    late = LateEvents(reading.logs, UPDATES)
-    reading.posted("a", 1)
-    found = await late.look(START, START + timedelta(hours=3))
-    assert len(found) == 1
-    assert await late.look(START, START + timedelta(hours=3)) == found
-    late.mark_read()
-    assert await late.look(START, START + timedelta(hours=3)) == []
-
-
 async def test_a_long_backlog_is_handed_over_in_slices(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prefect becomes unreachable in the middle: what was read is recorded, and the next evaluator continues there."""
     monkeypatch.setattr(catch_up, "SLICE", 10)
@@ -286,22 +195,3 @@ async def test_both_logs_of_a_backlog_are_merged_by_time(reading: Reading, monke
             reading.left(recording(f"a{number}"), number, events=bool(number % 4))
     await reading.catch_up.start()
     assert reading.ledger.uris == [f"a{number}" for number in range(20)]
-
-
-async def test_a_long_reading_logs_its_progress(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.INFO, "assetflow.evaluator"):
-        async with logged_progress(logger, every=0.01) as progress:
-            await until_async(lambda: caplog.messages)
-            progress.advance(START)
-            await until_async(lambda: "so far: 1" in caplog.messages[-1])
-    assert caplog.messages[0] == "reading Prefect's logs: entries read so far: 0"
-    assert caplog.messages[-1] == "reading Prefect's logs: entries read so far: 1, up to 2026-11-20 12:00:00 UTC"
-
-
-async def test_a_sweep_can_be_requested(reading: Reading) -> None:
-    loop = asyncio.create_task(reading.catch_up.run())
-    await until_async(lambda: reading.logs.asked)
-    reading.posted("a", 59.9)
-    reading.catch_up.wake()
-    await until_async(lambda: reading.ledger.uris == ["a"])
-    await cancel(loop)

@@ -1,7 +1,6 @@
 """Recordings reach the ledger complete, in order and once; bad events are refused and stored."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -10,13 +9,11 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.core.values.announcements import Materialized
-from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Recording, kept_payload
 from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
 from assetflow.evaluator import health
 from assetflow.evaluator.health import Health
-from assetflow.evaluator.incoming import inbox as inbox_module
-from assetflow.evaluator.incoming.inbox import LARGEST_BATCH, Inbox
+from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.ledger.records import RefusedRecord
 from assetflow.prefect_io.names import RECORDING_LABEL
 from assetflow.prefect_io.own_events import materialized
@@ -81,50 +78,6 @@ def outside(uri: str, **payload: Any) -> dict[str, Any]:
         "related": [],
         "payload": payload,
     }
-
-
-async def test_the_log_names_the_recordings(line: Line, caplog: pytest.LogCaptureFixture) -> None:
-    given = recording("a")
-    with caplog.at_level(logging.INFO, "assetflow.evaluator"):
-        line.inbox.take(given)
-        await line.inbox.settled()
-    (told,) = (each for each in caplog.records if each.message.startswith("updates recorded: 1"))
-    assert vars(told)["recordings"] == [str(given.id)]
-
-
-async def test_a_queue_is_written_in_batches_in_the_order_of_acceptance(line: Line) -> None:
-    for number in range(LARGEST_BATCH + 1):
-        line.inbox.take_event(outside(f"a{number}"))
-    await line.inbox.settled()
-    assert [len(batch) for batch in line.ledger.batches] == [LARGEST_BATCH, 1]
-    assert line.ledger.uris == [f"a{number}" for number in range(LARGEST_BATCH + 1)]
-    assert line.recorded == 2
-
-
-async def test_what_was_accepted_is_settled_though_more_is_accepted_at_every_write(
-    line: Line, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    call = line.ledger.call
-
-    async def busy(*given: Any) -> Any:
-        line.inbox.take_event(outside("next"))
-        await asyncio.sleep(0)
-        return await call(*given)
-
-    monkeypatch.setattr(line.ledger, "call", busy)
-    line.inbox.take_event(outside("a"))
-    async with asyncio.timeout(5):
-        await line.inbox.settled()
-    assert line.ledger.uris[0] == "a"
-
-
-async def test_a_recording_of_two_events_starts_a_consumer_of_either_once(line: Line) -> None:
-    line.ledger.deploy("either", Asset("a") | Asset("b"))
-    for event in recording_to_prefect_events(recording("a", "b")):
-        line.inbox.take_event(event)
-    await until_async(lambda: len(line.ledger.uris) == 2)
-    ((_, events),) = line.ledger.reader.decisions.waiting()
-    assert sorted(event.uri for event in events) == ["a", "b"]
 
 
 async def test_a_part_waits_for_the_others_and_the_artifact_is_requested(line: Line) -> None:
@@ -235,16 +188,6 @@ async def test_an_event_with_a_known_id_and_other_content_is_passed_to_the_ledge
     assert line.ledger.uris == ["s3://b/a"]
 
 
-async def test_a_materialization_that_comes_again_with_its_key_is_the_same(line: Line) -> None:
-    metadata = {"rows": 1, "assetflow": {"partition_key": "2026-01-01"}}
-    event = outside("s3://b/a") | {"event": "prefect.asset.materialization.succeeded", "payload": metadata}
-    for _ in range(3):
-        line.inbox.take_event(event)
-        await line.inbox.settled()
-    ((recorded,),) = line.ledger.batches
-    assert [each.partition_key for each in recorded.events] == ["2026-01-01"]
-
-
 def native(what: str, **changes: Any) -> dict[str, Any]:
     return outside("s3://b/made") | {"event": f"prefect.asset.{what}", "related": [*INPUTS, *RUN], **changes}
 
@@ -288,17 +231,6 @@ async def test_rule_2_10_an_update_of_another_installation_counts_once_beside_th
     await line.inbox.settled()
     assert [each.uri for each in line.events] == ["s3://b/theirs", "s3://b/also"]
     assert line.refused == []
-
-
-async def test_an_unexpected_error_becomes_a_readable_reason(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_: object) -> None:
-        raise KeyError("id")
-
-    monkeypatch.setattr(inbox_module, "recording_from_artifact", fail)
-    line.inbox.take_artifact({"id": str(uuid4()), "created": START.isoformat(), "data": "{}"})
-    await line.inbox.settled()
-    reason = line.refused[0].reason
-    assert reason == "it cannot be recorded: 'id'. This is unexpected; the process's log has more"
 
 
 @pytest.mark.parametrize(
@@ -358,27 +290,3 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
     assert line.ledger.uris == ["a", "b"]
     assert "parser stack overflow" in line.refused[0].reason
     assert line.health.troubles == {}
-
-
-async def test_the_stream_adds_nothing_while_too_much_waits(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inbox_module, "MOST_WAITING", 3)
-    events = [outside(f"a{number}") for number in range(5)]
-    line.ledger.fails["record"] = [LedgerLocked("held")]
-    for event in events:
-        line.inbox.hear(event)
-    await line.inbox.settled()
-    assert line.ledger.uris == ["a0", "a1", "a2"]
-    # A sweep brings all of them.
-    for event in events:
-        line.inbox.take_event(event)
-    await line.inbox.settled()
-    assert line.ledger.uris == ["a0", "a1", "a2", "a3", "a4"]
-
-
-async def test_a_refused_event_that_cannot_be_written_is_stored_without_its_content(line: Line) -> None:
-    line.ledger.fails["refuse"] = [RecursionError("too deep")]
-    line.inbox.take_event(outside("a", extra=[1]))
-    line.inbox.take_event(outside("b"))
-    await line.inbox.settled()
-    assert line.ledger.uris == ["b"]
-    assert [list(cast(Any, each.payload)) for each in line.refused] == [["id"]]

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, cast
 from uuid import UUID, uuid4
 
-import httpx
 import pytest
 import respx
 
@@ -23,8 +22,6 @@ from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.process import binding, evaluator
 from assetflow.evaluator.process.binding import Binding
 from assetflow.ledger import Ledger
-from assetflow.ledger.read.events import only_here
-from assetflow.ledger.read.pruning import Pruned
 from assetflow.prefect_io.recordings import recording_from_artifact
 from assetflow.prefect_io.rest import BY_NAME, TAKEN_OVER, prefect_api
 from tests.environment.prefect_settings import prefect_at
@@ -82,19 +79,6 @@ async def test_what_came_since_the_last_look_reaches_the_other_ledger(bound: Bou
     assert bound.thread.ledger.reader.cursor(TAKEN_OVER) == OTHER
 
 
-async def test_a_prefect_whose_variable_was_deleted_is_bound_again(bound: Bound) -> None:
-    respx.get(f"{URL}{BY_NAME}").respond(404, json={"detail": "Variable not found"})
-
-    def bind(request: httpx.Request) -> httpx.Response:
-        bound.belongs_to(json.loads(request.content)["value"])
-        return httpx.Response(201, json={"id": str(UUID(int=2))})
-
-    made = respx.post(f"{URL}/variables/").mock(side_effect=bind)
-    await bound.binding.check()
-    assert made.call_count == 1
-    assert bound.thread.ledger.reader.cursor(TAKEN_OVER) is None
-
-
 async def test_an_evaluator_that_was_down_hands_over_when_it_starts(bound: Bound) -> None:
     bound.record(1)
     bound.belongs_to(OTHER)
@@ -102,15 +86,6 @@ async def test_an_evaluator_that_was_down_hands_over_when_it_starts(bound: Bound
         with pytest.raises(LedgerForeign):
             await bound.binding.bind(take_over=False)
     assert bound.sent() == [UUID(int=1)]
-
-
-async def test_what_prefect_refuses_does_not_keep_the_evaluator_deciding(bound: Bound) -> None:
-    bound.record(1)
-    bound.belongs_to(OTHER)
-    bound.artifacts.mock(return_value=httpx.Response(422, json={"detail": "Invalid"}))
-    with pytest.raises(LedgerForeign):
-        await bound.binding.check()
-    assert only_here(bound.thread.ledger.reader) == []
 
 
 TODAY = datetime.now(UTC)
@@ -155,13 +130,6 @@ async def test_the_sweep_after_a_prune_brings_no_removed_update(tmp_path: Path, 
         await catch_up.full_sweep()
         await cancel(writing)
         assert thread.ledger.reader.events.count() == left
-
-
-def test_a_ledger_whose_evaluator_has_not_swept_yet_is_not_pruned(tmp_path: Path) -> None:
-    ledger, _ = ledger_with(tmp_path / "ledger.db", [50], timedelta(0))
-    with ledger:
-        ledger.writer.set_cursor("events", None)
-        assert binding._prune_ledger(ledger, binding._limit(ledger.reader, TODAY)) == Pruned()
 
 
 async def test_a_replay_from_before_a_prune_is_refused(tmp_path: Path) -> None:

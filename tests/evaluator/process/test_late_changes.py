@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.core.values.events import Recording
 from assetflow.core.values.timing import Intake
 from assetflow.evaluator.ledger_thread import READ_LATELY, LedgerThread
 from tests.evaluator.fakes import Clock
@@ -40,14 +39,6 @@ async def thread(tmp_path: Path, clock: Clock) -> AsyncIterator[LedgerThread]:
 async def test_a_switch_that_is_found_at_the_start_decides_nothing(thread: LedgerThread, clock: Clock) -> None:
     clock.now += 3 * HOUR
     await pause(thread)
-    assert not thread.ledger.reader.decisions.find()
-
-
-async def test_nor_does_one_that_is_found_when_prefect_comes_back(thread: LedgerThread, clock: Clock) -> None:
-    thread.logs_read(clock.now)
-    clock.now += 3 * HOUR
-    await pause(thread)
-    thread.ledger.writer.events.record([Recording(update(A).id, update(A).events, START + HOUR / 2)], clock.now)
     assert not thread.ledger.reader.decisions.find()
 
 

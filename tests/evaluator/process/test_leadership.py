@@ -7,13 +7,12 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow.errors import EvaluatorRunning, LeaseLost, LedgerError, LedgerVersion
+from assetflow.errors import EvaluatorRunning, LeaseLost, LedgerError
 from assetflow.evaluator import ledger_thread
 from assetflow.evaluator.ledger_thread import Leadership
 from assetflow.ledger import Holder
 
 HELD = EvaluatorRunning("another evaluator is running on this ledger: process 7 on there")
-AWAY = LedgerError("the database does not answer")
 
 
 class FakeLease:
@@ -79,30 +78,6 @@ async def test_an_evaluator_stands_by_until_it_can_lead(caplog: pytest.LogCaptur
 async def test_an_evaluator_does_not_stand_by_for_a_file() -> None:
     with pytest.raises(EvaluatorRunning, match="process 7"):
         await gain(FakeLease(HELD, HELD), shared=False)
-
-
-async def test_without_standing_by_only_a_dead_evaluators_lease_is_awaited(caplog: pytest.LogCaptureFixture) -> None:
-    lease = FakeLease(HELD, HELD)
-    with caplog.at_level(logging.INFO):
-        await (await gain(lease, stand_by=False)).give_back()
-        with pytest.raises(EvaluatorRunning):
-            await gain(FakeLease(*[HELD] * 10_000), stand_by=False)
-    assert not caplog.records
-    assert not lease.shown
-
-
-async def test_an_unreachable_database_ends_a_start_and_not_standing_by(caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(LedgerError, match="does not answer"):
-        await gain(FakeLease(AWAY, HELD))
-    with caplog.at_level(logging.INFO):
-        await (await gain(FakeLease(HELD, AWAY, AWAY, HELD))).give_back()
-    told = [record.message for record in caplog.records]
-    assert told[1:3] == [f"ledger: {AWAY}; trying again", "ledger: works again after 0 s"]
-
-
-async def test_an_upgraded_ledger_ends_standing_by() -> None:
-    with pytest.raises(LedgerVersion):
-        await gain(FakeLease(HELD, LedgerVersion("newer"), HELD))
 
 
 async def test_after_standing_still_the_lease_is_renewed_before_anything_else(clock: Clock) -> None:

@@ -103,24 +103,6 @@ def test_example_21_each_listener_is_called_once_for_each_cause(ledger: Ledger) 
     assert len(ears.of("on_run_created")) == 1
 
 
-def test_listeners_hear_of_causes_before_their_effects(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listeners_module, "READ_AT_ONCE", 2)
-    ears = Ears()
-    with ListenerThread(ledger, ears.listeners):
-        deploy(ledger, A, "flow/a")
-        for _ in range(7):
-            update(ledger, A)
-        until(lambda: len(ears.of("on_decision")) == 7)
-    told: set[Any] = set()
-    for hook, value in ears.heard:
-        if hook == "on_asset_event_emitted":
-            assert value.asset in told
-        if hook == "on_decision":
-            assert set(value.events) <= told
-        if hook != "on_decision":
-            told.add(value)
-
-
 def test_the_next_evaluator_calls_listeners_from_where_the_last_one_stopped(ledger: Ledger) -> None:
     first, second = Ears(), Ears()
     with ListenerThread(ledger, first.listeners):
@@ -131,22 +113,6 @@ def test_the_next_evaluator_calls_listeners_from_where_the_last_one_stopped(ledg
         until(lambda: second.of("on_asset_event_emitted"))
     assert [event.uri for event in first.of("on_asset_event_emitted")] == [A.uri]
     assert [event.uri for event in second.of("on_asset_event_emitted")] == [B.uri]
-
-
-def test_new_listeners_are_called_for_what_happens_from_then_on(ledger: Ledger) -> None:
-    update(ledger, A)
-    ears = Ears()
-    with ListenerThread(ledger, ears.listeners):
-        update(ledger, B)
-        until(lambda: ears.of("on_asset_event_emitted"))
-    assert [event.uri for event in ears.of("on_asset_event_emitted")] == [B.uri]
-    with ListenerThread(ledger, Listeners({})):
-        update(ledger, A)
-    again = Ears()
-    with ListenerThread(ledger, again.listeners):
-        update(ledger, B)
-        until(lambda: again.of("on_asset_event_emitted"))
-    assert [event.uri for event in again.of("on_asset_event_emitted")] == [B.uri]
 
 
 def test_an_error_of_a_listener_is_logged_and_others_are_called(
@@ -165,23 +131,6 @@ def test_an_error_of_a_listener_is_logged_and_others_are_called(
     assert "breaks failed" in caplog.text
 
 
-def test_a_slow_listener_does_not_hold_up_the_evaluator_or_its_end(ledger: Ledger) -> None:
-    at_work, go_on, heard = Event(), Event(), list[Any]()
-
-    def slow(event: Any) -> None:
-        heard.append(event)
-        at_work.set()
-        go_on.wait(10)
-
-    with ListenerThread(ledger, Listeners({"on_asset_event_emitted": [slow]})):
-        for _ in range(3):
-            update(ledger, A)
-        assert at_work.wait(10)
-        update(ledger, B)
-        go_on.set()
-        until(lambda: len(heard) == 4)
-
-
 def test_the_evaluator_ends_without_a_listener_that_never_returns(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -198,17 +147,6 @@ def test_the_evaluator_ends_without_a_listener_that_never_returns(
     assert "does not return" in caplog.text
     end.set()
     listening._thread.join(10)
-
-
-def test_calls_for_runs_are_dropped_if_too_many_are_queued(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(listeners_module, "RUNS_WAITING", 2)
-    listening = ListenerThread(ledger, Listeners({"on_run_created": [print]}))
-    for _ in range(3):
-        listening.run_created(RunCreated(uuid4(), "f/d", uuid4()))
-    assert len(listening._runs) == 2
-    assert "too slow" in caplog.text
 
 
 # Where listeners come from
@@ -230,14 +168,6 @@ def test_modules_are_named_in_a_setting(tmp_path: Path, monkeypatch: pytest.Monk
     for hook in HOOKS:
         found.tell(hook, hook)
     assert sys.modules.pop("my_listeners").heard == ["on_asset_changed", "on_run_created"]
-
-
-def test_a_module_in_the_working_folder_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "beside_the_flows.py").write_text("def on_asset_changed(asset): ...\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
-    monkeypatch.setattr(listeners, "_registered", {})
-    assert load_listeners(["beside_the_flows"])
 
 
 def test_a_missing_module_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,13 +195,3 @@ def test_a_listener_that_cannot_be_called_is_refused() -> None:
     for wrong in (later, "print"):
         with pytest.raises(InvalidListener, match="on_asset_created"):
             listeners.on_asset_created(wrong)  # type: ignore[arg-type]
-
-
-def test_a_decorator_returns_the_function_and_registers_it_once() -> None:
-    heard: list[Asset] = []
-    for _ in range(2):
-        assert listeners.on_asset_changed(heard.append) is not None
-    listen = heard.append
-    assert listeners.on_asset_changed(listen) is listen
-    load_listeners(()).tell("on_asset_changed", A)
-    assert heard == [A]

@@ -14,7 +14,7 @@ import respx
 from assetflow.core.values.consumers import Consumer, Decision
 from assetflow.core.wire import RunContext, run_context_to_json
 from assetflow.evaluator.ledger_thread import LedgerThread
-from assetflow.evaluator.process.status import ADOPTED, CURSOR, ENOUGH, Rebuild
+from assetflow.evaluator.process.status import CURSOR, Rebuild
 from assetflow.prefect_io.names import DECISION_LABEL
 from assetflow.prefect_io.rest import PrefectApi, prefect_api
 from tests.environment.prefect_settings import prefect_at
@@ -113,21 +113,6 @@ async def site(tmp_path: Any, template: Any) -> AsyncIterator[Site]:  # noqa: F8
             yield Site(thread, deploy(thread.ledger, A & B), api, Rebuild(thread, api), runs)
 
 
-async def test_an_ordinary_start_asks_prefect_for_a_page_of_each_and_changes_nothing(site: Site) -> None:
-    site.decided(ENOUGH * 3)
-    await site.rebuild.begin()
-    assert len(site.runs.asked) == 3
-    assert await site.thread.cursor(CURSOR) is None
-
-
-async def test_a_decision_whose_run_was_not_marked_does_not_start_a_rebuild(site: Site) -> None:
-    """The evaluator was killed between the run and the mark; the ledger knows the decision."""
-    site.decided()
-    assert site.thread.ledger.reader.status().waiting == 1
-    await site.rebuild.begin()
-    assert await site.thread.cursor(CURSOR) is None
-
-
 async def test_a_restored_ledger_adopts_the_decisions_that_it_lacks(site: Site) -> None:
     known = site.decided(3)
     a, b = event(A), event(B)
@@ -142,20 +127,6 @@ async def test_a_restored_ledger_adopts_the_decisions_that_it_lacks(site: Site) 
     assert set(site.decisions()) == {each.id for each in (*known, lacking)}
     await site.rebuild.finish()
     assert await site.thread.cursor(CURSOR) is None
-
-
-async def test_a_restored_ledger_whose_clock_was_ahead_adopts_what_it_lacks(site: Site) -> None:
-    """Its newest decision, and its last adoption, are later than now."""
-    known = site.decided(3)
-    minutes, site.minutes = site.minutes, 3 * 24 * 60
-    known += site.decided()
-    await site.thread.set_cursor(ADOPTED, NOW + timedelta(days=3))
-    site.minutes = minutes + 60 * 24
-    lacking = site.decided_elsewhere()
-    await site.rebuild.begin()
-    site.thread.ledger.writer.events.record([recording(*lacking.events)], NOW + timedelta(days=1))
-    await site.rebuild.finish()
-    assert set(site.decisions()) == {each.id for each in (*known, lacking)}
 
 
 @pytest.mark.parametrize(
@@ -205,10 +176,3 @@ async def test_decisions_that_stay_unknown_cause_one_rebuild(site: Site) -> None
     await site.rebuild.begin()
     assert await site.thread.cursor(CURSOR) is None
     assert len(site.runs.asked) == 3
-
-
-async def test_runs_from_before_the_ledger_or_before_a_prune_do_not_start_a_rebuild(site: Site) -> None:
-    site.decided_elsewhere()
-    await site.thread.set_cursor("pruned", NOW + timedelta(minutes=site.minutes, seconds=1))
-    await site.rebuild.begin()
-    assert await site.thread.cursor(CURSOR) is None

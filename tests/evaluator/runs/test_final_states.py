@@ -14,7 +14,7 @@ from assetflow.core.values.freshness_schedules import Eager
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.runs.launch import LONG_OVERLAP, FinalStates
 from assetflow.prefect_io.own_events import run_failed
-from tests.evaluator.fakes import FakeOpenRuns, recording
+from tests.evaluator.fakes import FakeOpenRuns
 from tests.evaluator.ledgers import START, LedgerHere
 from tests.ledger.making import deploy_maker
 from tests.ledger.read.test_ended_runs import ended
@@ -87,24 +87,6 @@ async def test_4_8_a_final_state_set_in_place_of_another_counts_also_after_a_dow
     prefect.set_by_hand(new, 30_000)
     await FinalStates(ledger, prefect, Health(), START, lambda: None).look()
     assert {each.outcome for each in ledger.reader.ended_runs.find()} == {"completed"}
-    assert ledger.reader.ended_runs.failing() == []
-
-
-async def test_what_waits_for_a_retry_of_its_flow_has_no_event(ledger: LedgerHere) -> None:
-    maker = deploy_maker(
-        ledger.ledger, Eager(retries=1, retry_delay=timedelta(minutes=5)), [TABLE], [SOURCE], "table/daily", at=START
-    )
-    deploy_maker(ledger.ledger, Eager(), [Asset("s3://lake/board")], [TABLE], "board/daily", at=START)
-    ledger.record(recording(SOURCE.uri))
-    (decision,) = (each for each in ledger.decisions.values() if each.consumer == maker.id)
-    writer, failed = ledger.writer, run(maker.deployment_id, 1, decision=decision.id)
-    writer.decisions.launched(decision.id, failed.flow_run_id, START)
-    writer.ended_runs.add([failed], START)
-    assert writer.ended_runs.to_tell(10) == []
-    writer.decisions.ended("Failed", failed.ended, flow_run_id=failed.flow_run_id, outcome="failed")
-    assert writer.ended_runs.to_tell(10) == []
-    (known,) = ledger.reader.ended_runs.find()
-    assert known.repeated
     assert ledger.reader.ended_runs.failing() == []
 
 

@@ -1,7 +1,6 @@
 """Each decision gets exactly one run, oldest first, whatever Prefect answers."""
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator
 from uuid import UUID
 
@@ -17,7 +16,7 @@ from assetflow.evaluator.runs.launch import ATTEMPTS_TO_SEND, FAILURES_NOT_LOGGE
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 from tests.evaluator.fakes import FakeLogs, FakeRuns, recording, update
-from tests.evaluator.ledgers import START, LedgerHere
+from tests.evaluator.ledgers import LedgerHere
 
 
 class Pad:
@@ -59,26 +58,6 @@ async def test_decisions_are_launched_oldest_first_one_at_a_time(pad: Pad) -> No
     await until_async(lambda: len(pad.ledger.runs) == 5)
     assert pad.runs.order == pad.told == decisions
     assert pad.runs.most_at_once == 1
-
-
-async def test_log_and_context_name_the_decision(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
-    (decision,) = pad.decide(1)
-    with caplog.at_level(logging.INFO, "assetflow.evaluator"):
-        pad.go()
-        await until_async(lambda: pad.told)
-    (told,) = (vars(each) for each in caplog.records if "started run" in each.message)
-    assert (told["consumer"], told["decision"]) == ("report/daily", str(decision))
-    assert told["flow_run"] == str(pad.ledger.runs[decision])
-    context = pad.runs.contexts[decision]
-    assert (context.decision, context.consumer, context.partition_key) == (decision, "report/daily", None)
-    assert [event.uri for event in context.events or ()] == ["a"]
-
-
-async def test_a_decision_of_another_process_is_found_without_a_wake_up(pad: Pad) -> None:
-    pad.go()
-    await asyncio.sleep(0)
-    pad.decide(1)
-    await until_async(lambda: pad.ledger.runs)
 
 
 async def test_events_that_are_too_large_for_a_context_are_stored_in_an_artifact(pad: Pad) -> None:
@@ -179,81 +158,6 @@ async def test_a_consumer_whose_runs_cannot_be_created_does_not_hold_up_the_othe
     assert pad.runs.order == [other, *held_up]
 
 
-@pytest.mark.failure("Prefect", "the runs of one consumer cannot be created")
-async def test_runs_are_created_in_the_order_of_the_decisions_whatever_fails(pad: Pad) -> None:
-    pad.ledger.deploy("report/daily", Asset("a"))
-    pad.ledger.deploy("other/daily", Asset("a"))
-    pad.ledger.record(*(recording("a") for _ in range(20)))
-    decisions = list(pad.ledger.decisions.values())
-    for decision in decisions[::3]:
-        pad.runs.fails[decision.id] = [PrefectUnreachable("503")]
-    pad.go()
-    await until_async(lambda: len(pad.ledger.runs) == 40)
-    for consumer in (1, 2):
-        made = [decision.id for decision in decisions if decision.consumer == consumer]
-        assert [each for each in pad.runs.order if each in made] == made
-
-
-async def test_all_waiting_decisions_are_tried_when_prefect_is_back(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch_module.Backoff, "next", lambda _: 3600.0)
-    (decision,) = pad.decide(1)
-    pad.runs.fails[decision] = [PrefectUnreachable("down")]
-    pad.go()
-    await until_async(lambda: not pad.runs.fails[decision] and pad.launcher.is_idle)
-    assert pad.ledger.runs == {}
-    pad.launcher.retry_now()
-    await until_async(lambda: pad.ledger.runs)
-
-
-async def test_a_busy_prefect_is_asked_again_at_once_and_the_launcher_is_not_at_rest(
-    pad: Pad, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(launch_module, "LOOK_EVERY", 3600.0)
-    (decision,) = pad.decide(1)
-    pad.runs.fails[decision] = [PrefectUnreachable("503")] * 3
-    pad.go()
-    await until_async(lambda: len(pad.runs.fails[decision]) < 3)
-    assert not pad.launcher.is_idle
-    await until_async(lambda: pad.launcher.is_idle)
-    assert list(pad.ledger.runs) == [decision]
-
-
-@pytest.mark.parametrize("is_busy", [True, False])
-async def test_a_run_that_a_busy_prefect_refused_is_asked_for_again_when_another_one_is_created(
-    pad: Pad, monkeypatch: pytest.MonkeyPatch, is_busy: bool
-) -> None:
-    monkeypatch.setattr(launch_module.Backoff, "next", lambda _: 3600.0)
-    monkeypatch.setattr(launch_module, "LONGEST_PAUSE_WHILE_BUSY", 0.01)
-    pad.ledger.deploy("report/daily", Asset("a"))
-    pad.ledger.deploy("report/hourly", Asset("b"))
-    (first,) = pad.decide(1)
-    refusal = PrefectUnreachable("503")
-    refusal.is_busy = is_busy
-    pad.runs.fails[first] = [refusal] * 3
-    pad.go()
-    await until_async(lambda: len(pad.runs.fails[first]) == 2 and pad.launcher.is_idle)
-    (second,) = pad.ledger.record(recording("b"))
-    pad.launcher.wake()
-    await until_async(lambda: second in pad.ledger.runs)
-    if is_busy:
-        await until_async(lambda: first in pad.ledger.runs)
-    else:
-        await until_async(lambda: pad.launcher.is_idle)
-        assert (list(pad.ledger.runs), len(pad.runs.fails[first])) == ([second], 2)
-
-
-async def test_a_decision_that_a_user_gave_up_is_not_waited_for(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch_module, "LOOK_EVERY", 3600.0)
-    (decision,) = pad.decide(1)
-    monkeypatch.setattr(launch_module, "LONGEST_PAUSE", 0.002)
-    pad.runs.fails[decision] = [PrefectUnreachable("503")] * 100_000
-    pad.go()
-    await until_async(lambda: len(pad.runs.fails[decision]) < 99_999)
-    pad.ledger.writer.decisions.give_up(decision, by="me", why="taken out", now=START)
-    await until_async(lambda: pad.launcher.is_idle)
-    assert pad.ledger.runs == {}
-
-
 async def test_a_decision_whose_context_cannot_be_built_is_given_up(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
     first, second = pad.decide(2)
     context = pad.launcher._context
@@ -269,19 +173,6 @@ async def test_a_decision_whose_context_cannot_be_built_is_given_up(pad: Pad, mo
     assert "maximum recursion depth" in pad.ledger.given_up[first]
 
 
-async def test_each_new_reason_is_logged(pad: Pad, caplog: pytest.LogCaptureFixture) -> None:
-    (decision,) = pad.decide(1)
-    reasons: list[Exception] = [PrefectUnreachable(reason) for reason in ("503", "503", "slow", "503", "slow")]
-    pad.runs.fails[decision] = [*[PrefectUnreachable("503")] * FAILURES_NOT_LOGGED, *reasons]
-    pad.launcher.retry_now()
-    pad.go()
-    await until_async(lambda: pad.launcher.is_idle or not pad.runs.fails[decision])
-    while not pad.ledger.runs:
-        pad.launcher.retry_now()
-        await asyncio.sleep(0.005)
-    assert [caplog.text.count(f"waits for its run: {reason}") for reason in ("503", "slow")] == [1, 1]
-
-
 async def test_a_hanging_launch_does_not_hold_up_other_consumers(pad: Pad) -> None:
     hanging, behind = pad.decide(2)
     pad.ledger.deploy("other/daily", Asset("b"))
@@ -295,21 +186,3 @@ async def test_a_hanging_launch_does_not_hold_up_other_consumers(pad: Pad) -> No
     pad.runs.hanging.clear()
     await until_async(lambda: behind in pad.ledger.runs)
     assert [each for each in pad.runs.order if each in (hanging, behind)] == [hanging, behind]
-
-
-async def test_notes_are_written_while_a_launch_hangs(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch_module, "SLOW", 0.05)
-    (decision,) = pad.decide(1)
-    pad.runs.hanging.add(decision)
-    pad.go()
-    await until_async(lambda: pad.runs.most_at_once)
-    assert not pad.launcher.is_idle
-    await pad.launcher.at_rest()
-    pad.runs.hanging.clear()
-    await until_async(lambda: pad.ledger.runs)
-
-
-async def test_an_error_of_the_ledger_is_raised(pad: Pad) -> None:
-    pad.ledger.fails["next_launch"] = [LedgerLocked("held")]
-    with pytest.raises(LedgerLocked):
-        await pad.launcher.run()

@@ -54,33 +54,6 @@ async def desk(ledger: LedgerHere, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
     await cancel(*desk.tasks)
 
 
-async def test_each_run_gets_one_note_from_the_explanation(desk: Desk) -> None:
-    decisions = desk.decide(3)
-    desk.launch()
-    desk.write()
-    await until_async(lambda: len(desk.noted) == 3)
-    assert desk.noted == decisions
-    assert [note.facts.run.flow_run_id for note in desk.board.notes] == [*desk.ledger.runs.values()]
-    assert all("its condition held" in note.words for note in desk.board.notes)
-
-
-async def test_decisions_are_launched_before_notes_are_written(desk: Desk) -> None:
-    desk.decide(20)
-    desk.write()
-    desk.launch()
-    await until_async(lambda: desk.board.notes)
-    assert len(desk.ledger.runs) == 20
-
-
-async def test_a_decision_that_waits_for_its_next_attempt_does_not_hold_up_notes(desk: Desk) -> None:
-    fine, stuck = desk.decide(2)
-    desk.runs.fails[stuck] = [PrefectUnreachable("down")] * 1000
-    desk.launch()
-    desk.write()
-    await until_async(lambda: desk.noted)
-    assert desk.noted == [fine]
-
-
 async def test_an_existing_note_is_not_written_again(desk: Desk) -> None:
     (decision,) = desk.decide(1)
     desk.ledger.fails["noted"] = [LedgerLocked("held")]

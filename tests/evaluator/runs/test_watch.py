@@ -1,6 +1,5 @@
 """The ends of runs are recorded, whether Prefect sends them or is asked for them."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -8,16 +7,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.rules.ended_runs import DELETED, RunChange, RunEnd, RunGoingOn
+from assetflow.core.rules.ended_runs import RunChange, RunEnd, RunGoingOn
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_schedules import Eager
-from assetflow.errors import PrefectUnreachable
-from assetflow.evaluator import health as health_module
-from assetflow.evaluator.health import Health, keep_going
-from assetflow.evaluator.runs import watch as runs_module
+from assetflow.evaluator.health import Health
 from assetflow.evaluator.runs.watch import OVERLAP, RunWatch
-from tests.environment.tasks import cancel
-from tests.environment.waiting import until_async
 from tests.evaluator.fakes import FakeOpenRuns, FakeRuns, recording
 from tests.evaluator.ledgers import START, LedgerHere
 from tests.ledger.making import deploy_maker
@@ -73,38 +67,6 @@ async def test_the_end_of_a_run_is_recorded_once(ledger: LedgerHere) -> None:
     await watch.end(run, RunEnd("Skipped", "completed"))
     assert ledger.states == {run: "Skipped"}
     assert ended == [1]
-
-
-async def test_prefect_is_asked_for_the_ends_of_some_runs_at_a_time(ledger: LedgerHere, monkeypatch: Any) -> None:
-    monkeypatch.setattr(runs_module, "ASKED_AT_ONCE", 2)
-    prefect, runs = FakeRuns(), launched(ledger, 5)
-    prefect.over = {runs[4]: RunEnd("Crashed", "crashed"), runs[2]: DELETED}
-    loop = asyncio.create_task(watching(ledger, runs=prefect, ask_every=0.005).run())
-    await until_async(lambda: len(ledger.states) == 2)
-    assert ledger.states == {runs[4]: "Crashed", runs[2]: "Deleted"}
-    await cancel(loop)
-
-
-async def test_asking_for_runs_works_again_once_prefect_has_answered(ledger: LedgerHere, monkeypatch: Any) -> None:
-    monkeypatch.setattr(runs_module, "ASKED_BETWEEN_LOOKS", 1)
-    keep_table(ledger)
-    prefect, health = FakeOpenRuns(), Health()
-    asked: list[bool] = []
-
-    async def no_answer() -> AsyncIterator[RunGoingOn]:
-        asked.append("asking for runs" in health.troubles)
-        raise PrefectUnreachable("ReadTimeout")
-        yield
-
-    monkeypatch.setattr(health_module, "FIRST_PAUSE", 0.001)
-    monkeypatch.setattr(prefect, "all", no_answer)
-    watch = watching(ledger, prefect, health=health, ask_every=0.001)
-    loop = asyncio.create_task(keep_going("asking for runs", watch.run, health))
-    await until_async(lambda: len(asked) == 4)
-    assert asked == [False, True, True, True]
-    monkeypatch.undo()
-    await until_async(lambda: not health.troubles)
-    await cancel(loop)
 
 
 @pytest.mark.rule("8.16")

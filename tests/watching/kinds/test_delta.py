@@ -65,12 +65,6 @@ async def test_rule_10_4_what_is_there_is_known_and_each_new_version_is_an_updat
     assert updates(direct.ledger)[0].origin.by == f"Delta table {table}, version 1"
 
 
-async def test_rule_10_4_an_existing_table_can_be_recorded(direct: Direct, table: Path) -> None:
-    watch(direct.ledger, trigger(table, start="existing"))
-    async with watching(direct):
-        await until_async(lambda: versions(direct) == [0])
-
-
 async def test_rule_10_6_versions_that_change_no_rows_are_no_updates(direct: Direct, table: Path) -> None:
     watch(direct.ledger, trigger(table))
     write_deltalake(table, rows(4), mode="append")
@@ -101,17 +95,6 @@ async def test_rule_10_6_a_log_cut_off_below_the_cursor_is_one_update(direct: Di
         await until_async(lambda: versions(direct) == [5, 6])
 
 
-async def test_rule_10_6_a_log_cut_off_at_the_cursor_has_no_gap(direct: Direct, table: Path) -> None:
-    watch(direct.ledger, trigger(table))
-    async with watching(direct):
-        await until_async(cursor_is(direct, 0))
-    write_deltalake(table, rows(4), mode="append")
-    cut_off(table, 0)
-    async with watching(direct):
-        await until_async(lambda: versions(direct) == [1])
-    assert updates(direct.ledger)[0].extra["operation"] == "WRITE"
-
-
 def cut_off(table: Path, last: int) -> None:
     """Remove the log up to a version, after a checkpoint."""
     DeltaTable(table).create_checkpoint()
@@ -140,16 +123,6 @@ async def test_a_missing_table_is_told_and_its_first_version_is_an_update(direct
         write_deltalake(table, rows(1))
         await until_async(lambda: versions(direct) == [0])
         assert direct.watcher.state == "watching"
-
-
-async def test_two_watchers_of_one_table_make_one_update_of_a_version(direct: Direct, table: Path) -> None:
-    watch(direct.ledger, trigger(table), "w")
-    watch(direct.ledger, trigger(table), "x")
-    async with watching(direct):
-        await until_async(lambda: all(each.begun for each in direct.ledger.reader.watchers.all()))
-        write_deltalake(table, rows(4), mode="append")
-        await until_async(lambda: all(each["version"] == 1 for name in "wx" for each in values(direct, name)))
-    assert versions(direct) == [1]
 
 
 def values(direct: Direct, name: str) -> list[Any]:

@@ -1,8 +1,7 @@
 """Files that appear or change become updates, each once (10.4, 10.7)."""
 
-import os
-from collections.abc import Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -56,15 +55,6 @@ async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, tmp_p
         await until_async(lambda: paths(direct) == ["a.json", "b.json"])
 
 
-async def test_rule_10_4_a_file_that_comes_while_the_watcher_fails_is_new(direct: Direct, tmp_path: Path) -> None:
-    watch(direct.ledger, trigger(tmp_path))
-    async with watching(direct):
-        await until_async(begun(direct))
-        direct.fails.add("record")
-        (tmp_path / "a.json").write_text("{}")
-        await until_async(lambda: paths(direct) == ["a.json"] and not direct.fails)
-
-
 async def test_a_local_folder_is_heard_long_before_the_next_look(direct: Direct, tmp_path: Path) -> None:
     folder = tmp_path / "in"
     folder.mkdir()
@@ -103,26 +93,3 @@ async def test_all_files_of_a_look_can_be_one_update(direct: Direct, tmp_path: P
         await until_async(lambda: len(updates(direct.ledger)) == 1)
     extra = updates(direct.ledger)[0].extra
     assert extra == {"files": [f"{tmp_path}/a.json", f"{tmp_path}/b.json"], "count": 2}
-
-
-async def test_a_name_that_is_no_text_holds_nothing_up(direct: Direct, tmp_path: Path) -> None:
-    watch(direct.ledger, trigger(tmp_path, start="existing"))
-    for name in (b"bad\xff.json", b"good.json"):
-        (tmp_path / os.fsdecode(name)).write_text("{}")
-    async with watching(direct):
-        await until_async(lambda: sorted(paths(direct)) == ["bad\ufffd.json", "good.json"])
-
-
-async def test_a_failing_watcher_is_logged_once(
-    direct: Direct, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    stored: list[str] = []
-
-    def set_state(_names: Sequence[str], state: str, _error: str, _now: datetime) -> None:
-        stored.append(state)
-
-    monkeypatch.setattr(direct.writer.watchers, "set_state", set_state)
-    watch(direct.ledger, FileTrigger(f"{tmp_path}/${{MISSING_FOLDER}}/*.json"))
-    async with watching(direct):
-        await until_async(lambda: stored.count("failing") >= 3)
-    assert [each.message[:3] for each in caplog.records if "MISSING_FOLDER is not set" in each.message] == ["w: "]

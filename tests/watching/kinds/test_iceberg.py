@@ -98,20 +98,3 @@ async def test_rule_10_6_snapshots_that_are_gone_below_the_cursor_are_one_update
         assert extras(direct) == [{"version": table.current_snapshot().snapshot_id, "gap": True}]  # type: ignore[union-attr]
         table.append(rows(7))
         await until_async(lambda: len(extras(direct)) == 2)
-
-
-async def test_a_table_that_does_not_exist_yet_is_told_and_its_first_snapshot_is_an_update(
-    direct: Direct, catalog: Catalog, trigger: IcebergTableTrigger
-) -> None:
-    watch(direct.ledger, trigger)
-    async with watching(direct):
-        await until_async(lambda: "does not exist" in direct.watcher.error)
-        table = catalog.create_table("shop.orders", schema=SCHEMA)
-        table.append(rows(1))
-        await until_async(lambda: [each["operation"] for each in extras(direct)] == ["append"])
-
-
-async def test_a_catalog_that_is_not_known_is_told(direct: Direct) -> None:
-    watch(direct.ledger, IcebergTableTrigger("nowhere", "shop.orders"))
-    async with watching(direct):
-        await until_async(lambda: "PYICEBERG_CATALOG__NOWHERE__URI" in direct.watcher.error)

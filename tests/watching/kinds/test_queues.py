@@ -13,11 +13,9 @@ from redis.asyncio import Redis
 
 from assetflow.watchers import MessageQueueTrigger
 from assetflow.watching.kinds.sqs import open_sqs
-from assetflow.watching.sources import Sources
-from assetflow.watching.watching import plans_of
 from tests.environment.waiting import until_async
 from tests.watching.brokers import SECONDS_HIDDEN, SQS, KafkaCluster, SqsServer
-from tests.watching.outside import NO_ID, ORDERS, RABBIT, REDIS, Direct, no_block, now, updates, watch, watching
+from tests.watching.outside import NO_ID, ORDERS, RABBIT, REDIS, Direct, updates, watch, watching
 
 pytestmark = pytest.mark.long
 RABBITMQ, ON_REDIS = pytest.mark.rabbitmq, pytest.mark.redis
@@ -141,14 +139,6 @@ async def test_rule_10_2_messages_within_a_time_are_one_recording(direct: Direct
 
 
 @ONE_KIND
-async def test_a_batch_that_is_not_full_is_recorded_after_its_time(direct: Direct, trigger: Any, send: Send) -> None:
-    watch(direct.ledger, trigger(within=timedelta(milliseconds=500)))
-    await send({"number": "0"}, "m0")
-    async with watching(direct):
-        await until_async(lambda: len(updates(direct.ledger)) == 1)
-
-
-@ONE_KIND
 async def test_rule_10_5_what_no_filter_wants_is_taken_and_counted(direct: Direct, trigger: Any, send: Send) -> None:
     watch(direct.ledger, trigger(filter={"kind": "order"}))
     for number, kind in enumerate(("refund", "order", "refund")):
@@ -175,66 +165,6 @@ async def test_a_poison_message_is_refused_and_holds_nothing_up(
     reasons = {each.reason for each in direct.ledger.reader.events.refused()}
     assert len(reasons) == 2
     assert direct.watcher.refused == 2
-
-
-@ON_REDIS
-async def test_a_field_that_is_nested_too_deep_holds_nothing_up(direct: Direct, redis: Redis, name: str) -> None:
-    watch(direct.ledger, MessageQueueTrigger(REDIS, stream=name))
-    depths = [*range(900, 1000, 2), 100_000]
-    for depth in depths:
-        await redis.xadd(name, {"deep": "[" * depth + "]" * depth})
-    await redis.xadd(name, {"last": "1"})
-    async with watching(direct):
-        await until_async(lambda: any("last" in str(event.extra) for event in updates(direct.ledger)))
-        assert len(updates(direct.ledger)) + len(list(direct.ledger.reader.events.refused())) == len(depths) + 1
-
-
-@ON_REDIS
-@pytest.mark.parametrize("written", ["json", "bytes"])
-async def test_an_entry_that_was_trimmed_before_it_was_read_is_refused(
-    direct: Direct, redis: Redis, name: str, written: Any
-) -> None:
-    await redis.xgroup_create(name, "assetflow", id="0", mkstream=True)
-    for _ in range(3):
-        await redis.xadd(name, {"order": "1"})
-    await redis.xreadgroup("assetflow", "assetflow", cast(Any, {name: ">"}))
-    await redis.xtrim(name, maxlen=0)
-    await redis.xadd(name, {"order": "2"})
-    watch(direct.ledger, MessageQueueTrigger(REDIS, stream=name, format=written))
-    async with watching(direct):
-        await until_async(lambda: len(updates(direct.ledger)) == 1)
-    reasons = [each.reason for each in direct.ledger.reader.events.refused()]
-    assert len(reasons) == 3
-    assert "trimmed" in reasons[0]
-
-
-@ON_REDIS
-async def test_a_watcher_named_ledger(
-    direct: Direct, redis: Redis, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    await redis.set(name, "no stream")
-    watch(direct.ledger, MessageQueueTrigger(REDIS, stream=name), "ledger")
-    caplog.set_level("INFO", "assetflow.evaluator")
-    async with watching(direct):
-        await until_async(lambda: direct.watcher.state == "failing")
-        began = direct.looks
-        await until_async(lambda: direct.looks > began + 2)
-    said = [message for message in caplog.messages if message.startswith("ledger: ")]
-    assert len(said) == 1
-
-
-@RABBITMQ
-async def test_two_watchers_of_a_queue_share_each_message(direct: Direct, rabbit: AbstractChannel, name: str) -> None:
-    for number in range(2):
-        trigger = MessageQueueTrigger(RABBIT, queue=name, filter={"kind": "order"} if number else {})
-        watch(direct.ledger, trigger, f"w{number}", f"s3://shop/{number}")
-    async with watching(direct):
-        for kind in ("order", "refund"):
-            body = json.dumps({"kind": kind}).encode()
-            await rabbit.default_exchange.publish(aio_pika.Message(body), routing_key=name)
-        await until_async(lambda: len(updates(direct.ledger)) == 3)
-    recordings = direct.ledger.reader.events.recordings()
-    assert [len(each.events) for each in recordings] == [2, 1]
 
 
 @RABBITMQ
@@ -274,16 +204,6 @@ async def test_failing_watchers_of_sqs_and_kafka_say_why(
     assert f"no queue '{name}-none'" in errors["sqs"]
     assert "Kafka fails" in errors["kafka"]
     assert "hunter2" not in str(errors)
-
-
-@pytest.mark.parametrize("kind", ["sqs", "kafka"])
-async def test_what_waits_is_told(direct: Direct, trigger: Any, send: Send) -> None:
-    for number in range(3):
-        await send({"number": number}, "")
-    watch(direct.ledger, trigger())
-    opened = Sources(no_block, now).open(plans_of(direct.reader.watchers.all()).popitem()[1], direct)
-    async with opened as source:
-        assert await source.lag() == 3
 
 
 async def test_messages_of_sqs_stay_hidden_until_they_are_recorded(

@@ -43,28 +43,6 @@ async def test_rule_10_7_a_file_in_s3_counts_at_the_first_look_and_leaves_the_cu
     assert keys(direct) == ["2026-01-02", "2026-01-01"]
 
 
-async def test_all_folders_of_a_bucket_can_be_watched(direct: Direct, s3: S3Server, bucket: str) -> None:
-    s3.put(bucket, **{"a.json": "{}", "in/deep/b.json": "{}"})
-    watch(direct.ledger, FileTrigger(f"s3://{bucket}/**/*.json", every=EVERY, start="existing"))
-    async with watching(direct):
-        await until_async(lambda: cursor(direct) == {"a.json", "b.json"})
-    assert len(updates(direct.ledger)) == 2
-
-
-@pytest.mark.usefixtures("s3")
-async def test_rule_10_7_a_bucket_that_is_missing_is_told_and_all_that_comes_is_new(
-    direct: Direct, s3: S3Server, name: str
-) -> None:
-    watch(direct.ledger, FileTrigger(f"s3://{name}/in/*.json", every=EVERY))
-    async with watching(direct):
-        await until_async(lambda: f"there is no folder or bucket {name}" in direct.watcher.error)
-        s3.client.create_bucket(Bucket=name)
-        s3.put(name, **{"in/a.json": "{}"})
-        await until_async(lambda: len(updates(direct.ledger)) == 1)
-    s3.remove(name, "in/a.json")
-    s3.client.delete_bucket(Bucket=name)
-
-
 async def test_a_variable_does_not_lead_out_of_the_bucket(direct: Direct, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOLDER", "in/../../others")
     watch(direct.ledger, FileTrigger("s3://shop/${FOLDER}/*.json"))

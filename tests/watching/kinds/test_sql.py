@@ -64,18 +64,6 @@ async def test_rule_10_4_what_is_there_is_known_and_a_changed_value_is_an_update
     assert updates(direct.ledger)[1].origin.by == f"{NEWEST} of sqlite:///{shop}, value 2026-01-03"
 
 
-async def test_a_value_that_was_there_before_is_an_update_each_time(direct: Direct, shop: Path) -> None:
-    watch(direct.ledger, trigger(shop, "select count(*), max(n) from orders", start="existing"))
-    async with watching(direct):
-        await until_async(lambda: values(direct) == [[1, 1]])
-        for number in range(2):
-            write(shop, "delete from orders")
-            await until_async(lambda n=number: len(values(direct)) == 2 + 2 * n)
-            write(shop, "insert into orders values ('2026-01-01', 1)")
-            await until_async(lambda n=number: len(values(direct)) == 3 + 2 * n)
-    assert values(direct) == [[1, 1], [0, None], [1, 1], [0, None], [1, 1]]
-
-
 @pytest.mark.parametrize(("bad", "before"), [("9e999", "Infinity"), ("'a' || char(0)", "a\ufffd")])
 async def test_rule_10_2_a_value_that_cannot_be_recorded_is_refused_alone(
     direct: Direct, shop: Path, bad: str, before: str
@@ -124,17 +112,6 @@ def orders(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         monkeypatch.setenv("SHOP_URL", POSTGRES.replace("postgresql", "postgresql+psycopg"))
         yield table
         connection.execute(SQL(f"drop table {table}"))  # type: ignore[arg-type]
-
-
-@pytest.mark.postgres
-async def test_postgres_tells_times_and_numbers(direct: Direct, orders: str) -> None:
-    query = f"select max(at at time zone 'UTC'), sum(price) from {orders}"
-    watch(direct.ledger, SQLTrigger("${SHOP_URL}", query, every=timedelta(seconds=1)))
-    async with watching(direct):
-        await until_async(known(direct, [None, None]))
-        with psycopg.connect(POSTGRES, autocommit=True) as connection:
-            connection.execute(SQL(f"insert into {orders} values ('2026-01-01 10:00Z', 12.50)"))  # type: ignore[arg-type]
-        await until_async(lambda: values(direct) == [["2026-01-01T10:00:00", "12.50"]])
 
 
 @pytest.mark.postgres

@@ -9,17 +9,16 @@ import pytest
 
 from assetflow import AssetWatcher, Eager, OnMissing
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.conditions import Token
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.freshness_schedules import Lazy
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.core.wire.deployments import Deployed
-from assetflow.evaluator.consumers.reconcile import find_cycles, seldom_run
+from assetflow.evaluator.consumers.reconcile import seldom_run
 from assetflow.evaluator.consumers.registry import Registry, left_behind
 from assetflow.watchers import FileTrigger
-from tests.evaluator.consumers.registry.fake_prefect import START, A, B, C, FakePrefect, declaration
+from tests.evaluator.consumers.registry.fake_prefect import A, B, C, FakePrefect, declaration
 from tests.evaluator.ledgers import LedgerHere
 
 
@@ -32,20 +31,6 @@ async def test_cycles_are_told_once(prefect: FakePrefect, registry: Registry, ca
     (cycle,) = registry.report.cycles
     assert str(cycle).endswith("flow/d1 → s3://lake/b → flow/d2 → s3://lake/a → flow/d1")
     assert caplog.text.count("its own runs") == 1
-
-
-def test_all_cycles_are_found_and_names_count_as_their_uris() -> None:
-    declarations = {
-        "self": declaration(A, A),
-        "by-name": declaration(Asset.ref(name="bee"), Asset("s3://lake/b", name="bee")),
-        "fine": declaration(A & B, C),
-    }
-    found = find_cycles(declarations)
-    assert [each.path for each in found] == [
-        ("by-name", Token("uri", B.uri), "by-name"),
-        ("self", Token("uri", A.uri), "self"),
-    ]
-    assert find_cycles({"fine": declaration(A & B, C), "next": declaration(C)}) == []
 
 
 FRESH = Asset(C.uri, freshness=FreshnessPolicy(timedelta(hours=1)))
@@ -86,15 +71,6 @@ def test_8_4_an_eager_flow_that_reads_nothing_runs_once() -> None:
     assert words.startswith("root is Eager and reads nothing: it runs once, and after new code")
 
 
-async def test_8_14_it_warns_once(prefect: FakePrefect, registry: Registry, caplog: pytest.LogCaptureFixture) -> None:
-    prefect.deploy(1, Lazy(), A)
-    await registry.sync()
-    prefect.deploy(2, C)
-    await registry.sync()
-    assert len(registry.report.warnings) == 1
-    assert caplog.text.count("is Lazy and never runs") == 1
-
-
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(hours=1)
 DECLARATION = FlowDeclaration(ConsumerOptions(to_schedule(A)))
@@ -124,22 +100,6 @@ def test_the_one_that_the_later_deploy_left_out_has_a_note_that_says_how_to_end_
 )
 def test_two_that_differ_or_are_deployed_together_have_none(change: dict[str, object]) -> None:
     assert left_behind([replace(OLD, **change), NEW]) == {}
-
-
-async def test_the_note_goes_with_the_deployment(
-    prefect: FakePrefect, registry: Registry, ledger: LedgerHere, caplog: pytest.LogCaptureFixture
-) -> None:
-    prefect.deploy(1, A, entrypoint="flows.py:report", created=START.isoformat())
-    await registry.sync()
-    later = (START + timedelta(hours=1)).isoformat()
-    prefect.deploy(2, A, entrypoint="flows.py:report", created=later)
-    await registry.sync()
-    assert list(ledger.reader.notes()) == ["flow/d1"]
-    assert caplog.text.count("flow/d1 runs beside flow/d2") == 1
-    prefect.rows["deployments"].pop(str(UUID(int=1)))
-    prefect.deploy(3, B)
-    await registry.sync()
-    assert ledger.reader.notes() == {}
 
 
 HERE, THERE = (

@@ -7,10 +7,9 @@ import pytest
 
 from assetflow import Asset
 from assetflow.core.values.freshness_schedules import Eager
-from assetflow.errors import PrefectUnreachable
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.prefect_io.names import SCHEDULE_SATISFIED
-from tests.evaluator.consumers.registry.fake_prefect import A, B, FakePrefect, known, registry_of
+from tests.evaluator.consumers.registry.fake_prefect import A, B, FakePrefect, known
 from tests.evaluator.ledgers import LedgerHere
 
 TABLE, OTHER = Asset("s3://lake/table"), Asset("s3://lake/other")
@@ -80,14 +79,6 @@ async def test_8_1_two_flows_swap_in_one_look(prefect: FakePrefect, registry: Re
     assert refused(ledger) == []
 
 
-async def test_8_1_what_was_refused_earlier_is_forgotten(
-    prefect: FakePrefect, ledger: LedgerHere, second: UUID
-) -> None:
-    del prefect.rows["deployments"][str(second)]
-    await registry_of(prefect, ledger).sync()
-    assert refused(ledger) == []
-
-
 async def test_8_1_prefect_shows_on_a_deployment_why_it_is_refused_and_the_schedule_when_it_is_not_any_more(
     prefect: FakePrefect, registry: Registry, second: UUID
 ) -> None:
@@ -128,36 +119,3 @@ async def test_8_1_the_schedule_before_stays_with_the_refusal_beside_it_and_its_
     prefect.deploy(2, Eager(B), OTHER)
     await registry.sync()
     assert automation_of(prefect, changed)["description"] == before["description"]
-
-
-async def test_8_1_the_next_evaluator_finds_the_automation_of_a_refused_deployment(
-    prefect: FakePrefect, ledger: LedgerHere, second: UUID
-) -> None:
-    following = registry_of(prefect, ledger)
-    await following.begin()
-    await following.sync()
-    assert automation_of(prefect, second)["name"] == "flow/d2 is refused"
-    del prefect.rows["deployments"][str(second)]
-    await following.sync()
-    assert len(prefect.automations) == 1
-
-
-async def test_8_1_a_refusal_is_shown_once_prefect_is_back(prefect: FakePrefect, registry: Registry) -> None:
-    prefect.deploy(1, Eager(A), TABLE)
-    await registry.sync()
-    refused = prefect.deploy(2, Eager(B), TABLE)
-    prefect.fails.append(("POST /automations/", PrefectUnreachable("away")))
-    with pytest.raises(PrefectUnreachable):
-        await registry.sync()
-    await registry.sync()
-    assert automation_of(prefect, refused)["name"] == "flow/d2 is refused"
-
-
-async def test_8_1_what_may_work_later_is_no_refusal(
-    prefect: FakePrefect, registry: Registry, ledger: LedgerHere
-) -> None:
-    prefect.deploy(1, Eager(A), TABLE)
-    prefect.fails.append(("POST /automations/", PrefectUnreachable("away")))
-    await registry.sync()
-    assert len(registry.report.problems) == 1
-    assert refused(ledger) == []

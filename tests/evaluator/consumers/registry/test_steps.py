@@ -17,27 +17,6 @@ from tests.evaluator.fakes import recording
 from tests.evaluator.ledgers import LedgerHere, ledger_here
 
 
-async def test_consumers_are_numbered_as_they_were_deployed(
-    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
-) -> None:
-    for number in (3, 1, 2):
-        prefect.deploy(number, A)
-    await registry.sync()
-    assert [each.consumer.name for each in ledger.reader.consumers.all()] == ["flow/d3", "flow/d1", "flow/d2"]
-
-
-async def test_without_a_change_nothing_is_written_and_the_ledger_is_not_read(
-    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
-) -> None:
-    prefect.deploy(1, A)
-    await registry.sync()
-    await registry.sync()
-    ledger.calls.clear()
-    await registry.sync()
-    assert ledger.calls == []
-    assert prefect.writes == ["create"]
-
-
 async def test_the_automation_of_an_evaluator_that_died_is_adopted(prefect: FakePrefect, registry: Registry) -> None:
     prefect.deploy(1, A)
     await registry.sync()
@@ -46,30 +25,6 @@ async def test_the_automation_of_an_evaluator_that_died_is_adopted(prefect: Fake
         (consumer,) = again.reader.consumers.all()
     assert prefect.writes == ["create"]
     assert str(consumer.automation_id) == prefect.automations[0]["id"]
-
-
-async def test_no_second_automation_without_the_tag(
-    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
-) -> None:
-    prefect.deploy(1, A)
-    await registry.sync()
-    (automation,) = prefect.automations
-    prefect.save("automations", {**automation, "tags": []})
-    restarted = registry_of(prefect, ledger)
-    await restarted.sync()
-    assert prefect.writes == ["create", "update"]
-    assert prefect.automations[0]["tags"] == ["assetflow:schedule"]
-
-
-async def test_what_producers_declare_is_stored(prefect: FakePrefect, ledger: LedgerHere, registry: Registry) -> None:
-    producer = prefect.deploy(1, None, A)
-    await registry.sync()
-    assert known(ledger) == {}
-    assert not registry.report.steps
-    assert ledger.reader.consumers.unlisted()[producer][0] == "flow/d1"
-    del prefect.rows["deployments"][str(producer)]
-    await registry.sync()
-    assert ledger.reader.consumers.unlisted() == {}
 
 
 async def test_a_resume_and_a_changed_schedule_lead_to_decisions(prefect: FakePrefect, tmp_path: Path) -> None:

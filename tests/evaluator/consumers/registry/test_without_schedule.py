@@ -13,7 +13,6 @@ from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
 from tests.evaluator.consumers.registry.fake_prefect import FLOW, A, B, C, FakePrefect, known, registry_of
 from tests.evaluator.ledgers import LedgerHere
-from tests.ledger.sql.test_plans import statements
 from tests.ledger.write.test_kept import kept
 
 CORE, BOARD = 1, 2
@@ -40,31 +39,12 @@ def maker(ledger: LedgerHere) -> str:
     return ledger.reader.freshness.status(B.uri, None, ledger.now()).producer or ""
 
 
-async def test_a_restart_writes_nothing_of_it(prefect: FakePrefect, ledger: LedgerHere) -> None:
-    chain(prefect)
-    await registry_of(prefect, ledger).sync()
-    with statements(ledger.ledger) as sent:
-        await registry_of(prefect, ledger).sync()
-    assert [text for text, _ in sent if "edge" in text or text.startswith("UPDATE")] == []
-
-
 async def test_after_a_start_it_makes_its_outputs_before_any_update(prefect: FakePrefect, ledger: LedgerHere) -> None:
     deploy(prefect, BOARD, kept([B], [C]))
     await registry_of(prefect, ledger).sync()
     chain(prefect)
     await registry_of(prefect, ledger).begin()
     assert maker(ledger) == "flow/d1"
-
-
-async def test_what_it_made_is_a_source_if_it_was_deleted_meanwhile(prefect: FakePrefect, ledger: LedgerHere) -> None:
-    deployment = chain(prefect)
-    await registry_of(prefect, ledger).sync()
-    del prefect.rows["deployments"][str(deployment)]
-    registry = registry_of(prefect, ledger)
-    await registry.begin()
-    await registry.sync()
-    assert maker(ledger) == ""
-    assert {each.name for each in ledger.reader.lineage.declared()} == {"flow/d2"}
 
 
 async def test_a_flow_that_is_assetflows_no_more_leaves_the_graph(prefect: FakePrefect, ledger: LedgerHere) -> None:
