@@ -9,15 +9,11 @@ from prefect.assets import AssetProperties
 
 from assetflow import (
     Asset,
-    AssetAlias,
-    AssetAll,
-    AssetAny,
     asset,
 )
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.errors import InvalidAsset, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER
-from assetflow.timetables import CronTriggerTimetable
 from assetflow.types import AssetDefinition
 
 PLANES = Asset("s3://lake/planes")
@@ -36,10 +32,6 @@ def customers() -> None: ...
 def report(orders: Asset, customers: Asset, top: int = 10) -> None: ...
 
 
-@asset.multi(outlets=[Asset("s3://lake/a"), AssetAlias("more")], schedule=CronTriggerTimetable("0 6 * * *"))
-def several() -> None: ...
-
-
 def test_a_function_becomes_a_flow_with_one_outlet() -> None:
     assert isinstance(orders, AssetDefinition)
     made = orders.asset
@@ -49,27 +41,9 @@ def test_a_function_becomes_a_flow_with_one_outlet() -> None:
     assert orders.name == "orders"
 
 
-def test_the_object_stands_for_its_asset_in_schedules() -> None:
-    assert to_schedule(orders).condition == orders.asset
-    assert to_schedule([orders, PLANES]).condition == AssetAll(orders.asset, PLANES)
-    assert (orders & customers) == AssetAll(orders.asset, customers.asset)
-    assert (orders | PLANES) == AssetAny(orders.asset, PLANES)
-    assert (PLANES & orders) == AssetAll(PLANES, orders.asset)
-    assert (PLANES | orders) == AssetAny(PLANES, orders.asset)
-    assert report.schedule.condition == AssetAll(orders.asset, customers.asset)
-
-
 def test_parameters_without_a_default_are_inlets_and_the_others_belong_to_the_flow() -> None:
     assert report.declaration.reads == (orders.asset, customers.asset)
     assert list(inspect.signature(report.fn).parameters) == ["top", EVENTS_PARAMETER]
-
-
-def test_several_outlets_stand_for_all_of_them() -> None:
-    assert several.outlets == (Asset("s3://lake/a"), AssetAlias("more"))
-    assert several.as_condition() == AssetAll(Asset("s3://lake/a"), AssetAlias("more"))
-    assert several.schedule.timetable == CronTriggerTimetable("0 6 * * *")
-    with pytest.raises(InvalidFlow, match="just one asset"):
-        _ = several.asset
 
 
 @pytest.mark.parametrize("name", ["self", "context"])

@@ -39,24 +39,10 @@ def helper() -> None:
 TASKS = [task_c]
 
 
-@flow(produces=[F])
-def below() -> None:
-    task_a()
-
-
-@flow
-def above() -> None:
-    below()
-
-
 def test_tasks_are_found_through_functions_containers_and_tasks() -> None:
     found = defined_before_its_tasks.declaration
     assert found.produces == (A, C, B)
     assert found.reads == (A,)
-
-
-def test_a_subflow_adds_its_options_and_the_tasks_that_its_code_names() -> None:
-    assert set(above.declaration.produces) == {A, F}
 
 
 # What only looks like a task

@@ -1,6 +1,5 @@
 """`@flow`: errors at decoration, the declaration, and the signature that Prefect stores."""
 
-import inspect
 import warnings
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -19,7 +18,6 @@ from assetflow import (
     flow,
     task,
 )
-from assetflow.authoring.schedule_options import PrefectFlowOptions
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.wire.declarations import declaration_from_text
 from assetflow.errors import (
@@ -30,7 +28,6 @@ from assetflow.errors import (
     InvalidTimetable,
 )
 from assetflow.timetables import (
-    CronPartitionTimetable,
     CronTriggerTimetable,
     DeltaTriggerTimetable,
     PartitionedAtRuntime,
@@ -87,18 +84,6 @@ def test_with_options_keeps_the_schedule_or_replaces_it() -> None:
 
     keyed = consumer.with_options(schedule=PartitionedAssetTimetable(assets=ORDERS))
     assert "partition_key" in schema_of(keyed)["properties"]
-
-
-@pytest.mark.parametrize(
-    "schedule", [PartitionedAssetTimetable(assets=ORDERS), CronPartitionTimetable("@daily"), PartitionedAtRuntime()]
-)
-def test_a_partitioned_flow_has_the_parameter_partition_key(schedule: Any) -> None:
-    @flow(schedule=schedule)
-    def consumer() -> None: ...
-
-    assert consumer.has_partition_key
-    assert schema_of(consumer)["required"] == []
-    assert schema_of(consumer)["properties"]["partition_key"]["default"] is None
 
 
 @pytest.mark.parametrize("wrong", [3, {ORDERS}, [ORDERS, "x"], Asset, AssetOrTimeSchedule, CronTriggerTimetable])
@@ -186,14 +171,6 @@ def test_schedules_of_prefect_become_timetables() -> None:
         assert (both.schedule.timetable, both.schedule.condition) == (meant, ORDERS)
 
 
-@pytest.mark.parametrize(
-    "given", [Cron("0 6 1 * 1", day_or=False), Cron("@daily", parameters={"a": 1}), Cron("@daily", active=False)]
-)
-def test_options_that_timetables_do_not_have_are_refused(given: Any) -> None:
-    with pytest.raises(InvalidTimetable, match="Prefect schedule"):
-        flow(schedule=given)(_nothing)
-
-
 def _nothing() -> None: ...
 
 
@@ -204,17 +181,3 @@ def test_a_blank_partition_key_is_refused_when_the_flow_starts() -> None:
     with pytest.raises(InvalidEvent, match="blank"):
         daily.fn(partition_key=" ")  # pyright: ignore[reportCallIssue] (the decorator adds the parameter)
     daily.fn(partition_key="")  # pyright: ignore[reportCallIssue]
-
-
-def test_a_schedule_too_large_for_prefect_is_refused_at_deploy() -> None:
-    assets = [Asset(f"s3://b/{number:05}/{'x' * 1200}") for number in range(4200)]
-
-    @flow(schedule=assets)
-    def wide() -> None: ...
-
-    with pytest.raises(InvalidSchedule, match="fewer assets"):
-        wide.to_deployment(name="prod")
-
-
-def test_the_options_of_flows_are_those_of_prefect() -> None:
-    assert set(PrefectFlowOptions.__annotations__) == {*inspect.signature(Flow).parameters} - {"fn"}

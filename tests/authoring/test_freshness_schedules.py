@@ -51,16 +51,6 @@ def test_a_deployment_stores_the_schedule(schedule: Eager) -> None:
     assert declaration_from_text(text) == declaration
 
 
-def test_8_15_eager_says_how_long_a_run_takes_and_whether_it_catches_up() -> None:
-    span = timedelta(minutes=40)
-    found = [each.as_schedule().keeping for each in (Eager(expected_duration=span), OnMissing(expected_duration=span))]
-    assert [each.expected_duration for each in found if each is not None] == [span, span]
-    with pytest.raises(InvalidSchedule, match="expected_duration"):
-        Eager(expected_duration=timedelta(seconds=-1))
-    found = [Eager(catchup=value).as_schedule().keeping for value in (True, False)]
-    assert [each.catchup for each in found if each is not None] == ["all", "none"]
-
-
 @pytest.mark.rule("8.1", "8.10")
 @pytest.mark.parametrize(
     ("start", "words"),
@@ -79,20 +69,6 @@ def test_a_bad_code_version_is_refused(version: Any) -> None:
             refused(code_version=version)(lambda: None)
     with pytest.raises(InvalidSchedule, match="code version"):
         Asset("s3://lake/fact", code_version=version)
-
-
-def test_rule_8_2_the_code_version_of_the_outlet_counts_before_that_of_the_task() -> None:
-    own = Asset(FACT.uri, code_version="own")
-
-    @task(outlets=[own, SIDE], code_version="task")
-    def several() -> None: ...
-
-    @flow(schedule=Eager(RAW), code_version="flow", produces=[Asset("s3://lake/more", code_version="declared"), RAW])
-    def other() -> None:
-        several()
-
-    found = {each.asset.value: each.code_version for each in other.declaration.options.data.outputs}
-    assert found == {"s3://lake/more": "declared", RAW.uri: "flow", FACT.uri: "own", SIDE.uri: "task"}
 
 
 HOUR = timedelta(hours=1)
@@ -143,9 +119,3 @@ def test_8_11_something_else_than_a_policy_is_refused() -> None:
     with pytest.raises(InvalidSchedule, match="FreshnessPolicy") as refused:
         Asset("s3://lake/raw", freshness=HOUR)  # type: ignore[arg-type]
     assert refused.value.rule == "8.11"
-
-
-@pytest.mark.parametrize("given", [{"retries": -1}, {"retry_delay": 5}, {"expected_duration": "1 h"}])
-def test_8_7_bad_options_of_lazy_are_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(InvalidSchedule):
-        Lazy(**given)

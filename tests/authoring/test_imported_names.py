@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from assetflow import Asset, AssetAlias, Metadata, inlet_events, outlet_events, task
-from assetflow.authoring.past_events import sources
 from assetflow.authoring.past_events.sources import newest_events, resolve_name, resolve_outlet
 from assetflow.authoring.recording import TaskRecording, current_recording
-from assetflow.errors import ApiUnreachable, InvalidFlow, LedgerError, OutletError, RecordingFailed
+from assetflow.errors import ApiUnreachable, InvalidFlow, OutletError, RecordingFailed
 
 ORDERS, CUSTOMERS, OTHER = Asset("s3://b/orders"), Asset("s3://b/customers"), Asset("s3://b/other")
 ALIAS = AssetAlias("latest")
@@ -104,17 +103,6 @@ def test_a_task_fails_whose_outlet_cannot_be_looked_up_by_its_name(monkeypatch: 
     with pytest.raises(ApiUnreachable):
         resolve_name("orders")
     assert newest_events([BY_NAME]) == newest_events([ORDERS]) == {}
-
-
-def test_a_ledger_that_cannot_be_read_is_no_ledger_without_the_name(home: Path) -> None:
-    (home / "ledger.db").write_text("not a ledger")
-
-    with pytest.raises(RecordingFailed, match="damaged"):
-        recording().complete()
-    with pytest.raises(LedgerError):
-        resolve_name("orders")
-    assert newest_events([BY_NAME]) == {}
-    assert sources.open_source() is not None
 
 
 @pytest.mark.usefixtures("home")

@@ -9,26 +9,6 @@ import respx
 from assetflow import Asset, AssetAlias, emit, observe
 from assetflow.core.values.events import read_versions
 from assetflow.errors import InvalidCall, InvalidEvent, InvalidFlow
-from assetflow.timetables import CronTriggerTimetable, DeltaTriggerTimetable
-
-RAW = Asset("s3://lake/raw")
-
-
-@pytest.mark.parametrize(
-    ("every", "timetable"),
-    [
-        (timedelta(minutes=5), DeltaTriggerTimetable(timedelta(minutes=5), catchup="latest")),
-        ("0 6 * * *", CronTriggerTimetable("0 6 * * *", timezone="UTC", catchup=False)),
-    ],
-)
-def test_an_observer_is_a_flow_with_a_time_schedule(every: Any, timetable: object) -> None:
-    @observe(RAW, every=every, name="look", retries=2)
-    def version(prefix: str = "") -> str:
-        return prefix
-
-    assert (version.name, version.retries, version.schedule.timetable) == ("look", 2, timetable)
-    # A maker of the asset would be refused: only sources may be observed.
-    assert version.declaration.produces == ()
 
 
 @pytest.mark.parametrize("source", ["s3://lake/raw", AssetAlias("x"), Asset.ref(name="raw")])

@@ -111,15 +111,6 @@ def test_rule_8_2_the_version_is_the_one_that_was_pinned_however_many_updates_fo
     assert (events.version, narrow.version) == ("etag", "etag")
 
 
-def test_rule_8_2_an_update_without_a_version_is_one_of_its_own_and_a_pruned_one_has_none() -> None:
-    assert pinned(Listed(6), 3).version == str(UUID(int=3))
-    assert pinned(Listed(6), 77).version is None
-    source = Listed(60)
-    assert EventSequence(source, PastEventQuery(A.token)).version == str(UUID(int=59))
-    assert source.read == 1
-    assert EventSequence(Listed(0), PastEventQuery(A.token)).version is None
-
-
 class Known:
     """A ledger that knows one asset by its name."""
 

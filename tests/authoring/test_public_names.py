@@ -1,28 +1,11 @@
 """`import assetflow` is quick, loads neither Prefect nor Spark, and offers every public name."""
 
-import ast
 import subprocess
 import sys
-from pathlib import Path
-from typing import cast
 
 import pytest
 
 import assetflow
-
-ROOT = Path(assetflow.__file__)
-
-
-def test_the_names_are_those_that_type_checkers_see() -> None:
-    (block, *_) = [each for each in ast.parse(ROOT.read_text()).body if isinstance(each, ast.If)]
-    imports = [each for each in block.body if isinstance(each, ast.ImportFrom)]
-    typed = {name.name: each.module for each in imports for name in each.names}
-    assert typed == {name: place_of(name) for name in assetflow.__all__ if name != "__version__"}
-
-
-def place_of(name: str) -> str | None:
-    """Return the module from which Python takes a name on its first use."""
-    return cast("dict[str, str]", vars(assetflow)["_PLACE_OF"]).get(name)
 
 
 @pytest.mark.parametrize(

@@ -86,11 +86,6 @@ def test_other_runs_have_no_interval() -> None:
     assert interval([Every(HOUR)], created_by=automation) == nothing
 
 
-def test_a_run_of_a_timetable_has_its_tick() -> None:
-    context = run_context_to_json(RunContext(None, "x", tick=TWO, previous_tick=TWO - HOUR))
-    assert interval(BOTH, context=context, **by_schedule()) == (TWO - HOUR, TWO)
-
-
 @pytest.mark.parametrize("below", [0, 1], ids=["in the run", "in a flow that it calls"])
 def test_a_run_of_a_decision_knows_the_name_of_its_deployment(monkeypatch: pytest.MonkeyPatch, below: int) -> None:
     monkeypatch.setattr(TaskApi, "connect", lambda **_: pytest.fail("Prefect was asked"))

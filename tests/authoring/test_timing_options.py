@@ -24,7 +24,6 @@ from assetflow.timetables import (
     AssetTriggeredTimetable,
     CronPartitionTimetable,
     CronTriggerTimetable,
-    DeltaTriggerTimetable,
     PartitionedAtRuntime,
 )
 
@@ -72,16 +71,6 @@ def test_batch_asset_events_is_max_events_if_it_is_false(batch: bool | None) -> 
         assert flow(schedule=given)(report).declaration == flow(schedule=as_today, max_events=1)(report).declaration
         assert flow(schedule=as_today)(report).declaration.options.intake == Intake()
         assert flow(schedule=given)(report).with_options(schedule=A & B).declaration.options.intake == Intake()
-
-
-@pytest.mark.rule("9.7")
-@pytest.mark.parametrize(
-    ("timetable", "zone"), [("0 6 * * *", "UTC"), (SIX, "Europe/Berlin"), (DeltaTriggerTimetable(HOUR), "UTC")]
-)
-def test_until_is_in_the_zone_of_the_timetable(timetable: Any, zone: str) -> None:
-    opening = AssetAndTimeSchedule(timetable=timetable, assets=A, until="0 22 * * *").as_schedule().opening
-    assert opening is not None
-    assert opening.until == CronTriggerTimetable("0 22 * * *", zone)
 
 
 def test_with_options_changes_what_is_given_and_none_takes_an_option_away() -> None:

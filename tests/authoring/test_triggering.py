@@ -9,9 +9,7 @@ from prefect.utilities.callables import parameter_schema
 
 from assetflow import Asset, AssetAlias, TriggeringAssetEvents, flow, task, triggering_asset_events
 from assetflow.authoring.triggering import PublicSignature
-from assetflow.core.values.events import AssetEvent
 from assetflow.core.wire.run_context import RunContext
-from assetflow.errors import InvalidEvent
 from tests.authoring.events import event
 
 if TYPE_CHECKING:
@@ -39,32 +37,9 @@ def test_lookups_by_asset_uri_reference_and_alias_are_oldest_first() -> None:
     assert AssetAlias("z") not in found
 
 
-@pytest.mark.parametrize(
-    "passed", [EVENTS, {A: [EVENTS[0], EVENTS[2]], "b": [EVENTS[1]]}, TriggeringAssetEvents(EVENTS)]
-)
-def test_callers_pass_events_or_a_mapping(passed: Any) -> None:
-    assert sorted(map(str, numbers(TriggeringAssetEvents.of(passed).all()))) == ["1", "2", "3"]
-
-
-@pytest.mark.parametrize("passed", ["text", [1], {A: "x"}, 3])
-def test_values_that_are_not_events_are_refused(passed: Any) -> None:
-    with pytest.raises(InvalidEvent, match="is not an event"):
-        TriggeringAssetEvents.of(passed)
-
-
 def test_events_can_be_sent_to_other_processes() -> None:
     found = TriggeringAssetEvents.of_run(RunContext(uuid4(), "flow/deployment", events=tuple(EVENTS)))
     assert pickle.loads(pickle.dumps(found)).all() == EVENTS
-
-
-def test_events_are_pickled_by_name_for_other_versions() -> None:
-    event = EVENTS[0]
-    state = event.__reduce_ex__(pickle.HIGHEST_PROTOCOL)[2]
-    assert state == event.__getstate__()
-    placed = event.in_ledger(5, event.occurred)
-    found = AssetEvent.__new__(AssetEvent)
-    found.__setstate__(placed.__getstate__())
-    assert (found, found.asset, found.sequence, found.recorded) == (event, event.asset, 5, event.occurred)
 
 
 def test_as_a_default_it_lets_flows_and_tasks_be_called_without_it() -> None:

@@ -117,13 +117,6 @@ async def test_events_in_an_artifact_are_fetched() -> None:
     assert (await run_triggered(consumer, context))[-1] == [2, 3]
 
 
-@pytest.mark.rule("7.1")
-async def test_other_runs_have_no_events_and_a_person_may_give_the_key() -> None:
-    assert await run_triggered(consumer) == [[0, 0, None]] * 6 + [[0, 0]]
-    found = await run_triggered(consumer, parameters={"partition_key": "by hand"})
-    assert found[0] == [0, 0, "by hand"]
-
-
 @pytest.mark.rule("7.3")
 @pytest.mark.long
 def test_events_reach_other_processes_and_their_updates_are_recorded(prefect_here: PrefectServer) -> None:

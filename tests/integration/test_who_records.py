@@ -1,12 +1,8 @@
 """When and by whom an update is recorded: transactions, runs by hand, `emit`, on a real Prefect server (chapter 2)."""
 
 from collections.abc import Generator
-from typing import Any
 
 import pytest
-from prefect import task as prefect_task
-from prefect.client.schemas.objects import State
-from prefect.states import Failed
 from prefect.transactions import transaction
 
 from assetflow import AssetAlias, Metadata, emit, task
@@ -20,11 +16,6 @@ A, B = fresh("a"), fresh("b")
 @task(outlets=[A])
 def plain(value: int = 1) -> int:
     return value
-
-
-@task(outlets=[A])
-def returning_failed() -> State[None]:
-    return Failed(message="not today")
 
 
 @task(outlets=[A])
@@ -62,33 +53,6 @@ def test_what_is_rolled_back_makes_no_event() -> None:
     with new_events(A) as events, pytest.raises(ValueError, match="roll back"):
         in_flow(body)
     assert not events
-
-
-def test_a_task_that_returns_a_failed_state_is_rolled_back_and_makes_no_event() -> None:
-    rolled_back: list[object] = []
-    undone = returning_failed.with_options(name="undone")
-    undone.on_rollback_hooks = [rolled_back.append]
-    with new_events(A) as events:
-        state: State[None] = in_flow(lambda: undone(return_state=True))
-    assert (state.is_failed(), len(rolled_back), len(events)) == (True, 1, 0)
-
-
-@pytest.mark.parametrize("outer", [prefect_task, task(outlets=[B])], ids=["plain", "with outlets"])
-def test_a_nested_task_records_at_its_own_end(outer: Any) -> None:
-    counts: list[int] = []
-
-    @outer
-    def nesting() -> None:
-        plain()
-        counts.append(len(recorded(A)))
-        with transaction():
-            plain()
-            counts.append(len(recorded(A)))
-
-    before = len(recorded(A))
-    in_flow(nesting)
-    assert counts == [before + 1, before + 1]
-    assert len(recorded(A)) == before + 2
 
 
 # Who records

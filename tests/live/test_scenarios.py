@@ -1,7 +1,6 @@
-"""Scenarios with `passes: live`, carried out on a real Prefect server: the same runs as the simulator says."""
+"""Scenarios carried out on a real Prefect server: the same runs as the simulator says."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -32,28 +31,12 @@ from tests.environment.postgres import chosen_database
 from tests.environment.prefect_server import PrefectServer
 from tests.live.stage import Stage, stage
 
-HERE = Path(__file__).parent
-CONFORMANCE = HERE.parent / "conformance"
-
-# What a live run of a scenario cannot do in seconds, or does not know: partition keys, and times that pass.
-NOT_HERE = ("partition", "cron", '"before"')
-
-
-def scenarios() -> Iterator[dict[str, Any]]:
-    files = [HERE / "scenarios.json", *sorted(CONFORMANCE.glob("*/*.json"))]
-    for file in files:
-        # Only the simulator knows freshness.
-        if file.parent.name in ("direct", "freshness") or ".expected" in file.name:
-            continue
-        for scenario in json.loads(file.read_text(encoding="utf-8")):
-            text = json.dumps(scenario)
-            if scenario.get("passes") == "live" and not any(word in text for word in NOT_HERE):
-                yield scenario
+SCENARIOS = json.loads(Path(__file__).with_name("scenarios.json").read_text(encoding="utf-8"))
 
 
 @pytest.mark.rule("4.3", "4.5")
 @pytest.mark.prefect
-@pytest.mark.parametrize("scenario", [pytest.param(each, id=each["name"]) for each in scenarios()])
+@pytest.mark.parametrize("scenario", [pytest.param(each, id=each["name"]) for each in SCENARIOS])
 def test_live_runs_are_those_of_the_simulator(
     scenario: dict[str, Any], prefect_here: PrefectServer, tmp_path: Path
 ) -> None:

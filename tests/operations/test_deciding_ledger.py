@@ -10,13 +10,13 @@ import pytest
 import respx
 
 from assetflow.errors import PrefectUnreachable
-from assetflow.ledger import Holder, Ledger
+from assetflow.ledger import Ledger
 from assetflow.ledger.read.events import DECIDED_UNTIL, only_here
 from assetflow.operations.deciding_ledger import ASK_EVERY, Decider
 from assetflow.prefect_io.recordings import recording_from_artifact
 from assetflow.prefect_io.rest import BY_NAME, TAKEN_OVER, TaskApi
 from tests.cli.conftest import API_URL, Call
-from tests.cli.shop import ORDERS, deploy
+from tests.cli.shop import ORDERS
 from tests.environment.prefect_settings import prefect_at
 
 OTHER = str(UUID(int=9))
@@ -33,17 +33,6 @@ def test_what_prefect_once_answered_counts_until_it_answers_again(ledger: Ledger
     times = iter(number * ASK_EVERY for number in range(10))
     decider = Decider(ledger.reader, lambda: asks.pop(0)(), lambda: next(times))
     assert [decider.other(), decider.other(), decider.other()] == [OTHER, OTHER, None]
-
-
-def test_without_an_answer_and_an_evaluator_a_warning_says_what_may_be(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    with respx.mock:
-        respx.get(VARIABLE).mock(side_effect=httpx.ConnectError("refused"))
-        alone = call("emit", ORDERS.uri)
-        ledger.writer.lease.acquire(Holder.this_process(UUID(int=1)), seconds=3600)
-        beside_an_evaluator = call("emit", ORDERS.uri)
-    assert "nobody knows whether another ledger has taken over" in alone.err
-    assert "taken over" not in beside_an_evaluator.err
 
 
 @respx.mock

@@ -53,21 +53,6 @@ def test_a_flow_that_failed_says_so_in_every_list_and_is_tried_again(site: Site,
     assert len(ledger.reader.decisions.find()) == 2
 
 
-def test_why_it_did_not_run_at_another_time(site: Site, ledger: Ledger) -> None:
-    place = Place(ledger, NOON - timedelta(hours=1))
-    place.deploy("core/shop", kept([RAW], [CORE], retries=0))
-    before = place.now
-    (made,) = place.update(RAW)
-    place.run("core/shop", made, CORE)
-    between = place.later()
-    place.update(RAW)
-    assert "had not been asked to run yet" in site.page(f"{CORE_FLOW}?at={before:%Y-%m-%dT%H:%M:%S}").text
-    told = site.page(f"{CORE_FLOW}?at={between:%Y-%m-%dT%H:%M:%S}").text
-    assert "core/shop was last asked to run at" in told
-    assert "Nothing that it reads had been updated since then, so that nothing was due." in told
-    assert "Its next decision came at" in told
-
-
 def test_a_key_that_failed_leads_to_its_run(site: Site, ledger: Ledger) -> None:
     place = Place(ledger, NOON - timedelta(days=1))
     place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), retries=0))

@@ -2,14 +2,12 @@
 
 import json
 import re
-from datetime import timedelta
 
 import pytest
 
-from assetflow import AssetAny, AtLeast, Eager
+from assetflow import Eager
 from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
-from tests.cli.conftest import Call
 from tests.cli.shop import NOON, ORDERS, deploy, update
 from tests.ledger.making import A, B, C, deploy_maker
 from tests.ledger.making import update as event_of
@@ -63,31 +61,6 @@ def test_only_what_is_not_well_is_shown_with_the_lines_between(site: Site, ledge
     listed = [each["data-node"] for each in page.named("li") if "data-node" in each]
     assert listed == ["flow:report/shop"]
     assert 'name="unwell" value="true" checked' in site.get("/graph?unwell=true").text
-
-
-def test_what_a_condition_needs_stands_where_its_lines_enter(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "both/shop", ORDERS & REPORT)
-    deploy(ledger, "either/shop", AssetAny(ORDERS & REPORT, BOARD))
-    deploy(ledger, "two/shop", AtLeast(2, ORDERS, REPORT, BOARD).within(timedelta(hours=1)))
-    deploy(ledger, "one/shop", ORDERS)
-    update(ledger, ORDERS, 0)
-    nodes = site.get("/api/v1/graph", params=FOCUS).json()["nodes"]
-    assert {node["name"]: node["entry"] for node in nodes if node["kind"] == "flow"} == {
-        "both/shop": {"word": "all", "updated": 1, "assets": 2},
-        "either/shop": {"word": "any", "updated": 1, "assets": 3},
-        "two/shop": {"word": "2 of 3", "updated": 1, "assets": 3},
-        "one/shop": None,
-    }
-
-
-def test_around_a_node_are_as_many_levels_as_can_be_read(site: Site, ledger: Ledger) -> None:
-    for number in range(10):
-        deploy(ledger, f"a{number}/shop", ORDERS, produces=(made := Asset(f"s3://lake/many/{number}"),))
-        for second in range(5):
-            deploy(ledger, f"b{number}-{second}/shop", made, produces=(Asset(f"s3://lake/more/{number}-{second}"),))
-    page = read(site.get("/graph", params={"focus": "orders+++"}).text)
-    assert "Only 0 levels up and 1 down are shown" in page.text
-    assert len(site.get("/api/v1/graph", params=FOCUS).json()["nodes"]) == 121
 
 
 @pytest.mark.usefixtures("chain")
@@ -171,15 +144,3 @@ def test_the_graph_says_what_is_out_of_date(site: Site, ledger: Ledger) -> None:
     lineage = site.get("/api/v1/lineage", params={"focus": B.uri}).json()
     assert {node["value"]: node["state"] for node in lineage["nodes"]}[C.uri] == "outdated"
     assert 'sign-stale" aria-hidden="true"></span>stale' in site.get("/graph").text
-
-
-@pytest.mark.usefixtures("chain")
-def test_the_terminal_shows_the_way_down_as_a_tree(call: Call) -> None:
-    lines = call("lineage", "orders", "--down", "2", "--up", "0").out.splitlines()
-    assert lines[1] == "Downstream: 2 flows"
-    assert lines[2].startswith("  ● report/shop (flow)  running")
-    assert lines[3].endswith("report  never updated")
-    assert "board/shop (flow)" in lines[4]
-    assert not any("wall" in line for line in lines)
-    assert call("lineage", "orders", "--json").json["focus"] == f"asset:{ORDERS.uri}"
-    assert "no asset is called 'ordres'" in call("lineage", "ordres").err

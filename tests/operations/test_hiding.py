@@ -4,10 +4,10 @@ from urllib.parse import quote
 
 import pytest
 
-from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
-from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, update
+from tests.cli.shop import CUSTOMERS, ORDERS, deploy, update
 from tests.web.conftest import Site
 from tests.web.html import read
 
@@ -45,13 +45,6 @@ def test_what_is_hidden_is_left_out_until_it_is_shown_again(left: Ledger, call: 
     assert left.reader.events.count() == 1
     call("assets", "unhide", "left")
     assert shown(call, site) == (True,) * 6
-
-
-@pytest.mark.parametrize("schedule", [LEFT, Asset.ref(name="left"), AssetAlias("old")])
-def test_a_schedule_shows_it(left: Ledger, schedule: object) -> None:
-    left.writer.assets.hide(LEFT.uri, by="ann", now=NOON)
-    deploy(left, "late/shop", schedule)
-    assert left.reader.assets.hidden() == set()
 
 
 @pytest.mark.parametrize(

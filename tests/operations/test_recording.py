@@ -5,7 +5,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from prefect.settings import PREFECT_API_URL, temporary_settings
 
 import assetflow
 from assetflow.core.values.events import EXTRA_BYTES
@@ -62,15 +61,3 @@ def test_every_way_refuses_the_same(
 ) -> None:
     assert words in ways[way](extra, key)
     assert ledger.reader.events.count() == 0
-
-
-@pytest.mark.parametrize("command", [("emit", ORDERS.uri), ("observe", ORDERS.uri, "etag-1")])
-def test_a_command_that_writes_to_no_ledger_needs_the_address_of_prefect(
-    command: tuple[str, ...], call: Call, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It must not start a temporary server that nobody reads from."""
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    with temporary_settings(restore_defaults={PREFECT_API_URL}):
-        answer = call(*command)
-    assert (answer.code, answer.out) == (2, "")
-    assert "PREFECT_API_URL is not set" in answer.err

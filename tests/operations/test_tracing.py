@@ -8,17 +8,15 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.core.explain.trace import Trace, drawn, line_words
-from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
-from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.values.timing import Deadline
 from assetflow.ledger import Ledger
 from assetflow.ledger.records import DecisionRecord
 from assetflow.operations.graph import newest_traces, trace_of
-from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
 
 REPORT = Asset("s3://lake/report", name="report")
@@ -81,21 +79,6 @@ def test_a_run_hangs_below_the_newest_update_that_led_to_it_and_names_the_others
     assert found.at == NOON + timedelta(minutes=2)
 
 
-def test_runs_that_ended_alike_and_keys_that_came_together_are_one_line(ledger: Ledger) -> None:
-    deploy(ledger, "hours/copy", PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=IdentityMapper()))
-    keys = [f"2026-01-01T{hour:02}" for hour in range(10)]
-    events = tuple(AssetEvent(uuid4(), HOURLY, NOON, Origin("cli"), partition_key=key) for key in keys)
-    ((_, made),) = ledger.writer.events.record([Recording(uuid4(), events)], NOON)
-    for number, decision in enumerate(made):
-        ran(ledger, decision, number + 1, state="Crashed" if number == 4 else "Completed")
-    assert tree(ledger, "hourly") == [
-        "● hourly  10 keys  by the command line",
-        "├─ ✓ hours/copy  ×9  60 s to 10 min",
-        f"└─ ✕ hours/copy  {keys[4]}  crashed  5 min",
-    ]
-    assert trace_of(ledger.reader, "hourly", NOW).words == "10 runs, 1 failed, done in 10 min"
-
-
 @pytest.mark.rule("7.4")
 def test_a_consumer_that_does_not_run_stands_there_with_the_reason(ledger: Ledger) -> None:
     deploy(ledger, "both/one", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(minutes=20)))
@@ -151,19 +134,6 @@ def test_a_tree_that_is_too_large_says_so(ledger: Ledger, monkeypatch: pytest.Mo
     monkeypatch.setattr("assetflow.ledger.read.tracing.LEVELS", 1)
     assert trace_of(ledger.reader, "1", NOW).is_cut
     assert trace_of(ledger.reader, "1", NOW).cut_to(1).left_out == 1
-
-
-def test_the_newest_trees_begin_with_what_nothing_led_to(ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", ORDERS, produces=(REPORT,))
-    (decision,) = update(ledger, ORDERS, 1)
-    ran(ledger, decision, 2, REPORT)
-    by_hand = SourceFlowRun(UUID(int=5), "calm-fox", flow_name="load", deployment_name="shop")
-    update(ledger, CUSTOMERS, 3, origin=Origin("task", flow_run=by_hand))
-    update(ledger, HOURLY, 4, origin=Origin("task", flow_run=by_hand))
-    found = newest_traces(ledger.reader, 10, NOW)
-    assert [each.lines[0].name for each in found] == ["load/shop", "orders"]
-    assert [line.name for line in found[0].lines[0].made] == ["customers", "hourly"]
-    assert newest_traces(ledger.reader, 1, NOW) == found[:1]
 
 
 def test_a_run_shows_the_first_line_of_its_error_and_a_maker_how_it_was_started(ledger: Ledger) -> None:

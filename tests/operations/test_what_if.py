@@ -8,7 +8,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AssetAll, AtLeast, Times
 from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
 from assetflow.ledger import Ledger
-from assetflow.operations.what_if import if_backfilled, if_resumed, if_run, if_updated
+from assetflow.operations.what_if import if_resumed, if_updated
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.web.conftest import Site
@@ -39,16 +39,6 @@ def test_an_update_starts_some_and_tells_what_the_others_still_need(ledger: Ledg
     assert preview.further == ("board/shop", "wall/shop")
     assert preview.further_words == "2 flows lie further down."
     assert ledger.reader.status() == before, "nothing is written"
-
-
-def test_what_is_queued_already_counts(ledger: Ledger) -> None:
-    deploy(ledger, "both/shop", ORDERS & CUSTOMERS)
-    for minute in (1, 2):
-        update(ledger, CUSTOMERS, minute)
-    (run,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).starts
-    assert run.updates == 3, "a decision consumes everything that is queued"
-    what = if_updated(ledger.reader, [an_update(CUSTOMERS, minute=1)], NOON)
-    assert (what.known, what.starts) == (True, ()), "it is recorded"
 
 
 @pytest.mark.parametrize(
@@ -85,20 +75,6 @@ def test_a_paused_consumer_says_so_and_a_resume_starts_it(ledger: Ledger) -> Non
     assert ledger.reader.decisions.find() == []
     _, decisions = ledger.writer.consumers.switch(consumer.id, paused=False, now=NOON)
     assert len(decisions) == 1
-
-
-def test_a_run_or_a_backfill_starts_what_its_outlets_start(ledger: Ledger) -> None:
-    chain(ledger)
-    preview = if_run(ledger.reader, "report/shop", [None], NOON)
-    assert [run.consumer for run in preview.starts] == ["board/shop"]
-    assert (preview.updates, preview.further) == ((REPORT.uri,), ("wall/shop",))
-    preview = if_backfilled(ledger.reader, [{"report/shop": [None]}], NOON)
-    assert [run.consumer for run in preview.starts] == ["board/shop"]
-    assert preview.further == ("wall/shop",)
-    both = if_backfilled(ledger.reader, [{"report/shop": [None]}, {"board/shop": [None]}], NOON)
-    assert [run.consumer for run in both.starts] == ["wall/shop"]
-    assert both.further == ()
-    assert both.updates == (REPORT.uri, BOARD.uri)
 
 
 def test_the_dialogs_of_run_now_and_materialize_tell_what_follows(ledger: Ledger, site: Site) -> None:

@@ -70,15 +70,6 @@ def prefect_answers(*answers: httpx.Response | Exception) -> respx.Route:
     return respx.post(f"{URL}/things").mock(side_effect=answers)
 
 
-@pytest.mark.parametrize(
-    ("answer", "said"),
-    [(httpx.Response(201, json={"id": 1}), {"id": 1}), (httpx.Response(204), None), (httpx.Response(200, text="1"), 1)],
-)
-async def test_a_success_is_its_json(send: Send, answer: httpx.Response, said: object) -> None:
-    prefect_answers(answer)
-    assert await send(30) == said
-
-
 @pytest.mark.parametrize("body", [{"json": {"detail": "Invalid key"}}, {"json": {}}, {"text": PAGE}], ids=str)
 @pytest.mark.parametrize("status", [401, 403])
 async def test_who_is_not_let_in_is_told_at_once(send: Send, pauses: Pauses, status: int, body: dict[str, Any]) -> None:
@@ -149,29 +140,7 @@ async def test_a_server_that_is_away_is_named(send: Send, failure: Exception, na
         await send(0)
 
 
-async def test_the_evaluator_waits_for_no_pause_of_minutes(monkeypatch: pytest.MonkeyPatch, pauses: Pauses) -> None:
-    monkeypatch.setattr(rest.asyncio, "sleep", pauses.later)
-    answer = PrefectUnreachable("busy")
-    answer.retry_after = 600.0
-
-    async def ask() -> None:
-        raise answer
-
-    with pytest.raises(PrefectUnreachable):
-        await patiently(ask)
-    assert pauses.seconds == []
-
-
 # Of tasks alone
-
-
-@respx.mock
-def test_patience_ends(pauses: Pauses) -> None:
-    respx.post(f"{URL}/events").mock(return_value=httpx.Response(503, text="database  is\nlocked"))
-    with task_api(pauses, 10) as api, pytest.raises(PrefectUnreachable) as caught:
-        api.post("/events", [])
-    assert 5 < pauses.now <= 10
-    assert str(caught.value) == f"{URL}: Prefect answers 503 to POST /events: database is locked (tried for 10 s)"
 
 
 def test_without_a_server_the_error_says_how_to_name_one() -> None:

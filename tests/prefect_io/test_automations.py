@@ -65,20 +65,6 @@ def test_it_is_in_step_with_itself_as_prefect_stores_it_whatever_its_switch_says
     assert not Automations.is_in_step(shown, automation_for(DEPLOYMENT, "report/daily", options(A & B)))
 
 
-async def test_one_that_was_edited_into_what_this_prefect_does_not_know_is_put_back() -> None:
-    wanted = automation_for(DEPLOYMENT, "report/daily", options(A))
-    stored = {**wanted.model_dump(mode="json"), "id": str(uuid4()), "enabled": False}
-    stored["actions"] = [*stored["actions"], {"type": "send-pigeon", "to": "me"}]
-
-    shown = to_shown(stored)
-
-    assert (shown.deployment_id, shown.enabled, shown.name) == (DEPLOYMENT, False, wanted.name)
-    assert not Automations.is_in_step(shown, wanted)
-    sent = await updated(shown, wanted)
-    assert sent["actions"] == wanted.model_dump(mode="json")["actions"]
-    assert sent["tags"] == wanted.tags
-
-
 @pytest.mark.parametrize(
     ("schedule", "words"),
     [
@@ -142,13 +128,6 @@ def test_openings_intake_and_deadlines_stand_in_its_name_and_description(given: 
     assert words[1:].replace("s3://…/", "s3://lake/raw/") in automation.description
     plain = options(A if given.schedule.condition == A else A & B)
     assert automation.trigger == automation_for(DEPLOYMENT, "report/daily", plain).trigger
-
-
-def test_a_long_name_is_cut_between_words_and_says_how_much_is_missing() -> None:
-    name = automation_name("report/daily", options([Asset(f"s3://lake/raw/table-{n}") for n in range(100)]))
-    assert len(name) <= 160
-    assert name.startswith("report/daily runs when s3://…/table-0 AND s3://…/table-1")
-    assert name.endswith(" …, of 100 assets, were updated")
 
 
 def test_what_cannot_be_seen_does_not_get_into_names() -> None:

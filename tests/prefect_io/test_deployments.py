@@ -49,11 +49,6 @@ def test_the_tag_off_leaves_what_is_produced() -> None:
     assert declaration.produces == DECLARATION.produces
 
 
-@pytest.mark.parametrize("foreign", [None, {}, {"properties": {}}, {"properties": {"day": {"type": "string"}}}])
-def test_a_flow_that_is_not_ours_declares_nothing(foreign: object) -> None:
-    assert declaration_of(deployment(parameter_openapi_schema=foreign)) is None
-
-
 @pytest.mark.parametrize("lost", [None, 7, {"version": 1}, "", "{", '{"version": 99}', '{"version": 1, "nodes": 3}'])
 def test_a_schedule_that_got_lost_or_damaged_is_an_error_that_names_the_deployment(lost: object) -> None:
     with pytest.raises(InvalidSchedule) as caught:
@@ -151,12 +146,3 @@ async def test_gone_is_what_has_no_answer_of_its_own_not_what_a_list_lacks() -> 
     del api.rows[str(UUID(int=7))]
     assert await names(deployments) == ([], [7])
     assert await names(deployments) == ([], [])
-
-
-async def test_one_deleted_and_one_made_between_two_looks_are_both_seen() -> None:
-    api = many(300)
-    deployments = deployments_of(api)
-    await deployments.changes()
-    del api.rows[str(UUID(int=7))]
-    api.put(row(900, updated=900))
-    assert await names(deployments) == (["report/d900"], [7])

@@ -72,25 +72,6 @@ def test_rule_8_17_the_request_of_an_eager_flow_says_why_and_after_which_decisio
     assert later["assetflow.because"] == "x" * 1_000
 
 
-@pytest.mark.parametrize(
-    ("because", "key", "name"),
-    [
-        ((Cause("data", "s3://shop/raw/"),), None, "core-000000 · raw changed"),
-        (
-            (Cause("data", "hits", "1"), Cause("data", "hits", "2"), Cause("code")),
-            "d",
-            "d-000000 · hits changed and 1 more",
-        ),
-        ((Cause("missing", "s3://shop/core"),), None, "core-000000 · core missing"),
-        ((Cause("freshness", "s3://shop/board"),), None, "core-000000 · board due"),
-        ((Cause("code"),), None, "core-000000 · new code"),
-    ],
-)
-def test_the_name_of_an_eager_run_ends_with_the_reason(because: tuple[Cause, ...], key: str | None, name: str) -> None:
-    made = replace(decision(key), events=(), kind="eager", because=because)
-    assert run_request(made, RunContext(made.id, "core/daily", key))["name"] == name
-
-
 async def test_parameters_stay_the_deployments_and_the_automation_is_named(runs: FlowRuns) -> None:
     route = respx.post(f"{URL}{CREATE}").respond(201, json=answer())
     made = decision()
@@ -216,15 +197,6 @@ async def test_what_cannot_be_written_is_not_sent(runs: FlowRuns, extra: dict[st
     with pytest.raises(Unsendable, match=r"create_flow_run cannot be sent"):
         await runs.make(DEPLOYMENT, {"context": extra}, None)
     assert not route.called
-
-
-@pytest.mark.parametrize("given", [httpx.Response(503), NO_PATH, httpx.RemoteProtocolError("lost")], ids=str)
-async def test_what_may_be_another_answer_later_is_said_at_once(runs: FlowRuns, given: Any) -> None:
-    route = respx.post(f"{URL}{CREATE}").mock(side_effect=[given])
-    made = decision()
-    with pytest.raises(PrefectUnreachable):
-        await runs.create(made, context(made), None)
-    assert route.call_count == 1
 
 
 async def test_which_runs_have_ended(runs: FlowRuns) -> None:

@@ -137,18 +137,6 @@ def answering(artifacts: Artifacts) -> Any:
     return lambda request: httpx.Response(200, json=artifacts.page(request))
 
 
-@pytest.mark.parametrize(
-    "occurred",
-    [range(5_000), [*range(1_500), *[1_500] * 2_500, *range(1_500, 2_000)], [7] * 3_000],
-    ids=["one a second", "many at a moment", "all at a moment"],
-)
-async def test_a_long_list_of_events_is_read_in_parts_each_once(api: PrefectApi, occurred: list[int]) -> None:
-    events = Events(*occurred)
-    assert await read_events(api, events.first, events.following) == events.events
-    if len(set(occurred)) == len(occurred):
-        assert events.farthest < 1_000, "Prefect counts the way to a page from the first one"
-
-
 @pytest.mark.parametrize("of_one", [2, 30, 49, 50, 51, 60])
 async def test_events_of_one_instant_are_all_read_though_only_time_sorts_them(api: PrefectApi, of_one: int) -> None:
     events = Events(*(number // of_one for number in range(40 * of_one)), mixes=True)

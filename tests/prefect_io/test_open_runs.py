@@ -1,6 +1,5 @@
 """Flow runs as Prefect tells of them: their states, their ends, and those that wait for a worker."""
 
-import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,7 @@ from assetflow.core.rules.ended_runs import RunChange, RunEnd, RunGoingOn
 from assetflow.core.values.consumers import Decision
 from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.names import DECISION_LABEL, TICK_LABEL
-from assetflow.prefect_io.open_runs import OpenRuns, not_started, open_run, run_change, with_run_now
+from assetflow.prefect_io.open_runs import OpenRuns, open_run, run_change, with_run_now
 from assetflow.prefect_io.rest import PrefectApi
 
 RUN, DEPLOYMENT, DECISION = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -153,17 +152,6 @@ async def test_4_8_a_run_that_ended_anew_is_asked_for_by_its_id() -> None:
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
-def row(state: str, name: str, *, seconds: int, pool: str | None = "laptop") -> dict[str, Any]:
-    moment = (NOW - timedelta(seconds=seconds)).isoformat()
-    return {
-        "id": str(RUN),
-        "state_type": state,
-        "state": {"type": state, "name": name, "timestamp": moment},
-        "next_scheduled_start_time": moment if state == "SCHEDULED" else None,
-        "work_pool_name": pool,
-    }
-
-
 class Prefect:
     """Answers each request with the same runs."""
 
@@ -177,21 +165,6 @@ class Prefect:
     async def post(self, path: str, body: Any) -> Any:
         assert (path, body["flow_runs"]["id"]) == ("/flow_runs/filter", {"any_": [str(RUN)]})
         return list(self.rows)
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        (row("SCHEDULED", "Late", seconds=60), "start one with `prefect worker start --pool laptop`"),
-        (row("SCHEDULED", "Scheduled", seconds=60, pool="my pool"), "--pool 'my pool'`"),
-        (row("SCHEDULED", "Late", seconds=60, pool=None), "for the process that serves its deployment"),
-        (row("PENDING", "Pending", seconds=60), "A worker took it at 2026-01-01 11:59:00 UTC, and it has not begun"),
-    ],
-)
-def test_a_run_that_waits_is_told_with_what_to_do(given: dict[str, Any], words: str) -> None:
-    prefect: Any = Prefect(given)
-    assert list(asyncio.run(not_started(prefect, [RUN], NOW))) == [RUN]
-    assert words in explained(given).run.words
 
 
 def explained(*rows: dict[str, Any], ended: datetime | None = None, state: str = "Completed") -> Any:
@@ -209,10 +182,3 @@ def explained(*rows: dict[str, Any], ended: datetime | None = None, state: str =
 
 def failed(message: str | None, kind: str = "FAILED") -> Any:
     return explained({"state": {"type": kind, "message": message}}, ended=NOW, state="Failed").run
-
-
-def test_a_run_that_failed_says_why_in_one_short_line() -> None:
-    told = failed("Flow run encountered an exception:\n  ValueError: no orders")
-    assert told.message == "ValueError: no orders"
-    assert "which ended Failed at 2026-01-01 12:00:00 UTC: ValueError: no orders" in told.words
-    assert len(failed("x" * 1000).message) == 301

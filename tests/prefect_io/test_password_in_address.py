@@ -4,7 +4,6 @@ import json
 import logging
 from base64 import b64encode
 from collections.abc import Iterator
-from pathlib import Path
 from threading import get_ident
 
 import httpx
@@ -14,11 +13,9 @@ from prefect.settings import PREFECT_API_URL, temporary_settings
 from websockets.asyncio.server import ServerConnection, serve
 
 from assetflow.authoring.remote import RemoteApi
-from assetflow.errors import ApiRefused, PrefectUnreachable
-from assetflow.ledger import Ledger, Reader
+from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.rest import TaskApi, prefect_api
 from assetflow.prefect_io.websocket import subscribe
-from assetflow.web.pages import PrefectLinks
 
 WITH_PASSWORD = "http://alice:secretpw@prefect.internal:4200/api"
 SHOWN = "http://prefect.internal:4200/api"
@@ -80,15 +77,6 @@ def test_a_tasks_requests() -> None:
     assert "secretpw" not in told(refused.value)
 
 
-@respx.mock
-def test_requests_to_another_assetflow() -> None:
-    route = respx.get(path="/api/v1/assets").respond(401, json={})
-    with RemoteApi("https://alice:secretpw@flows.example.org") as api, pytest.raises(ApiRefused) as refused:
-        api.get("/api/v1/assets")
-    assert route.calls[0].request.headers["authorization"] == BASIC
-    assert refused.value.where == "GET https://flows.example.org/api/v1/assets"
-
-
 async def test_the_event_stream() -> None:
     shown: list[str] = []
 
@@ -105,12 +93,3 @@ async def test_the_event_stream() -> None:
                 pass
     assert shown == [BASIC]
     assert refused.value.where == f"ws://127.0.0.1:{port}/api/events/out"
-
-
-def test_ledger_and_links(tmp_path: Path) -> None:
-    with Ledger.open(tmp_path / "ledger.db") as ledger:
-        ledger.writer.set_prefect_api_url(WITH_PASSWORD)
-    with Reader.open(tmp_path / "ledger.db") as reader:
-        assert reader.prefect_api_url() == SHOWN
-        assert PrefectLinks.of(reader).base == "http://prefect.internal:4200"
-    assert b"secretpw" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())

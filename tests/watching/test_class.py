@@ -112,16 +112,6 @@ async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, lines
         await until_async(lambda: told(direct) == ["a", "b"] and not direct.fails)
 
 
-async def test_a_killed_process_is_started_again(direct: Direct, lines: Path) -> None:
-    watch(direct.ledger, trigger(lines))
-    write(lines, "a")
-    async with watching(direct):
-        await until_async(lambda: told(direct) == ["a"])
-        os.kill(int(lines.with_suffix(".pid").read_text()), signal.SIGKILL)
-        write(lines, "a", "b")
-        await until_async(lambda: told(direct) == ["a", "b"])
-
-
 @pytest.mark.parametrize(
     ("line", "words"),
     [

@@ -13,12 +13,11 @@ import psycopg
 import pytest
 from aio_pika.abc import AbstractChannel
 from fsspec.implementations.local import LocalFileSystem
-from redis.asyncio import Redis
 
-from assetflow.watchers import FileTrigger, MessageQueueTrigger, SQLTrigger
+from assetflow.watchers import FileTrigger, MessageQueueTrigger
 from tests.environment.waiting import until_async
 from tests.watching.brokers import SQS, SqsServer
-from tests.watching.outside import RABBIT, REDIS, Direct, updates, watch, watching
+from tests.watching.outside import RABBIT, Direct, updates, watch, watching
 
 pytestmark = pytest.mark.long
 NOTICED = 30.0
@@ -58,19 +57,6 @@ async def test_a_queue_of_rabbitmq_that_is_made_anew(direct: Direct, rabbit: Abs
 
 async def _consumers(rabbit: AbstractChannel, name: str) -> int:
     return (await rabbit.declare_queue(name, passive=True)).declaration_result.consumer_count or 0
-
-
-@pytest.mark.redis
-async def test_a_stream_of_redis_that_is_made_anew(direct: Direct, redis: Redis, name: str) -> None:
-    watch(direct.ledger, MessageQueueTrigger(REDIS, stream=name))
-
-    async def send() -> None:
-        await redis.xadd(name, {"order": "1"})
-
-    async with watching(direct):
-        await is_heard(direct, send)
-        await redis.delete(name)
-        await is_heard(direct, send)
 
 
 async def test_a_queue_of_sqs_that_is_made_anew(direct: Direct, sqs: SqsServer, name: str) -> None:
@@ -130,24 +116,3 @@ async def sessions(name: str) -> AsyncIterator[Callable[[], int]]:
             return row[0]
 
         yield count
-
-
-def hanging(name: str) -> SQLTrigger:
-    query = f"select '{name}', pg_sleep(100000)"
-    return SQLTrigger(POSTGRES.replace("postgresql", "postgresql+psycopg"), query, every=timedelta(seconds=1))
-
-
-@pytest.mark.postgres
-async def test_a_query_that_hangs_is_cancelled_at_its_limit(
-    direct: Direct, name: str, sessions: Callable[[], int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("assetflow.watching.looks.SECONDS_TO_ANSWER", 1.0)
-    watch(direct.ledger, hanging(name))
-    async with watching(direct):
-        await until_async(lambda: sessions() == 1)
-        await until_async(lambda: "no answer for 1 s" in direct.watcher.error)
-        assert direct.watcher.state == "failing"
-        # A later look hangs too, and the one before it has gone.
-        await until_async(lambda: sessions() == 0)
-        await until_async(lambda: sessions() == 1)
-    await until_async(lambda: sessions() == 0)

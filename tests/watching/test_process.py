@@ -6,20 +6,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from pathlib import Path
 
 import aio_pika
 import pytest
 from aio_pika.abc import AbstractChannel
-from sqlalchemy import update
 
 from assetflow.crash_points import VARIABLE
 from assetflow.ledger import Ledger
-from assetflow.ledger.sql.tables import WATCHER
-from assetflow.watchers import FileTrigger, MessageQueueTrigger
+from assetflow.watchers import MessageQueueTrigger
 from tests.environment.waiting import until_async
-from tests.watching.outside import NO_ID, RABBIT, Direct, updates, watch, watching
+from tests.watching.outside import NO_ID, RABBIT, updates, watch
 
 COMMAND = [sys.executable, "-m", "assetflow", "watcher", "start"]
 
@@ -61,20 +58,3 @@ async def test_rule_10_3_killed_between_all_steps(
     assert len(updates(ledger)) == 50
     left = await rabbit.declare_queue(name, passive=True)
     assert left.declaration_result.message_count == 0
-
-
-async def test_a_trigger_that_cannot_be_read_fails_alone_until_it_is_redeployed(direct: Direct, tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text("{}")
-    files = FileTrigger(f"{tmp_path}/*.json", every=timedelta(seconds=1), start="existing")
-    for name in ("old", "new"):
-        watch(direct.ledger, files, name, f"s3://shop/{name}")
-    with direct.ledger.writer.watchers._store.writes() as connection:
-        later = {"kind": "queue", "url": "nats://mq", "queue": "q"}
-        connection.execute(update(WATCHER).where(WATCHER.c.name == "new").values(trigger=later))
-    async with watching(direct):
-        await until_async(lambda: [event.uri for event in updates(direct.ledger)] == ["s3://shop/old"])
-        new = await until_async(lambda: next((w for w in direct.ledger.reader.watchers.all() if w.error), None))
-        assert "'nats' is not known" in new.error
-        assert "cannot be read here" in new.trigger.describe()
-        watch(direct.ledger, files, "new", "s3://shop/new")
-        await until_async(lambda: len(updates(direct.ledger)) == 2)

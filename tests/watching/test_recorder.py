@@ -8,9 +8,8 @@ import pytest
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
-from assetflow.core.watchers.intake import CursorStep, Note, RefusedChange, WatcherIntake
-from assetflow.errors import LedgerLocked, StatementRefused
-from assetflow.evaluator import health
+from assetflow.core.watchers.intake import CursorStep, Note, WatcherIntake
+from assetflow.errors import LedgerLocked
 from assetflow.watching.watching import Recorder
 
 
@@ -63,43 +62,8 @@ async def test_a_value_that_cannot_be_recorded_is_refused_alone() -> None:
     assert [each.cursor for each in ledger.taken] == [None, None, None, None, given.cursor]
 
 
-@pytest.mark.rule("10.2")
-@pytest.mark.parametrize("cannot", ["content", "anything"])
-async def test_a_refusal_that_cannot_be_kept_holds_nothing_up(cannot: str) -> None:
-    bad = RefusedChange(uuid4(), {"a": "bad"}, "bad reason", ("orders",))
-    good = RefusedChange(uuid4(), {}, "good reason", ("orders",))
-
-    def fail(given: WatcherIntake) -> None:
-        for each in given.refused:
-            if each.id == bad.id and (cannot == "anything" or "bad" in f"{each.payload}{each.reason}"):
-                raise ValueError("a surrogate")
-
-    ledger, given = Ledger(fail), intake("a")
-    given.refused += [bad, good]
-
-    assert await Recorder(ledger.record).record(given) == 1
-
-    kept = [each for taken in ledger.taken for each in taken.refused]
-    assert [each.id for each in kept] == ([bad.id, good.id] if cannot == "content" else [good.id])
-    assert cannot == "anything" or "cannot be kept" in kept[0].reason
-    assert ledger.taken[-1].cursor == given.cursor
-
-
 async def test_trouble_of_the_ledger_refuses_nothing() -> None:
     ledger = Ledger(refuse(LedgerLocked("held")))
     with pytest.raises(LedgerLocked):
         await Recorder(ledger.record).record(intake("a", "bad"))
     assert ledger.taken == []
-
-
-async def test_an_unknown_error_of_the_database_is_the_values_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
-    ledger = Ledger(refuse(StatementRefused("parser stack overflow")))
-    recorder, given = Recorder(ledger.record), intake("a", "bad")
-    with pytest.raises(StatementRefused):
-        await recorder.record(given)
-    assert ledger.taken == []
-
-    monkeypatch.setattr(health, "DOUBT", 0.0)
-
-    assert await recorder.record(given) == 1
-    assert "parser stack overflow" in ledger.taken[-2].refused[0].reason

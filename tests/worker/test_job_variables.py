@@ -1,7 +1,6 @@
 """The job variables of a process pool mean the same on the warm worker, and so does the text of an exit code."""
 
 import json
-import os
 import sys
 from pathlib import Path
 
@@ -67,35 +66,6 @@ def test_the_environment_of_the_job_counts_more_than_the_settings_of_the_worker(
     said = says(pool, pool.deploy("says.py:report", env=given), "with its environment")
     assert said["parent"] == pool.template()
     assert (said["query_seconds"], said["retries"], said["given"]) == (7.0, 3, "by the job")
-
-
-def test_a_run_with_a_command_is_an_ordinary_process(pool: Pool) -> None:
-    deployment = pool.deploy("says.py:report", command=f"{sys.executable} -X utf8 -m prefect.engine")
-    assert says(pool, deployment, "with a command")["parent"] == pool.process.pid
-
-
-UV = """#!{python}
-import os, sys
-from pathlib import Path
-Path({asked!r}).write_text(" ".join(sys.argv[1:]))
-os.execv({python!r}, [{python!r}, *sys.argv[sys.argv.index("--project") + 2:]])
-"""
-
-
-def test_a_run_whose_packages_prefect_installs_has_them(pool: Pool) -> None:
-    """Prefect starts such a run with `uv run`. This `uv` says so, and has the packages."""
-    tools = pool.home / "tools"
-    tools.mkdir()
-    asked = pool.home / "asked of uv"
-    (tools / "uv").write_text(UV.format(python=sys.executable, asked=str(asked)))
-    (tools / "uv").chmod(0o755)
-    project = "[project]\nname = 'p'\nversion = '1'\ndependencies = ['prefect']\n"
-    (pool.home / "code" / "pyproject.toml").write_text(project)
-    path = os.pathsep.join((str(tools), os.environ["PATH"]))
-    env = {"PREFECT_RUNNER_AUTO_INSTALL_DEPENDENCIES": "true", "PATH": path}
-    said = says(pool, pool.deploy_copied("says.py:report", env=env), "with its packages")
-    assert said["parent"] != pool.template()
-    assert asked.read_text().startswith("run --no-default-groups --project ")
 
 
 @pytest.mark.parametrize("status", [3, 137])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from assetflow.worker import may_fork, worker
+from assetflow.worker import worker
 from assetflow.worker.may_fork import Renewal
 from assetflow.worker.worker import TemplateKeeper, TemplateProcess
 from tests.environment.waiting import SECONDS, until
@@ -56,17 +56,6 @@ def test_a_change_of_what_is_imported_counts(
         change(tmp_path)
     # A file that is not there any more when the imports are noted has not changed since then.
     assert current.is_due() or (change is remove and when == "during the imports")
-
-
-def test_a_template_that_has_grown_is_out_of_date(monkeypatch: pytest.MonkeyPatch) -> None:
-    size = 1000
-    monkeypatch.setattr(may_fork, "_resident", lambda: size)
-    current = Renewal()
-    current.note_imports()
-    size += 64 * 1024**2 - 1
-    assert not current.is_due()
-    size += 1
-    assert current.is_due()
 
 
 @pytest.mark.long

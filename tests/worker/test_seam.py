@@ -1,13 +1,10 @@
 """A child of the template is to its client what a process is: output, status, signals, environment."""
 
-import json
 import os
 import select
 import signal
-import socket
 import stat
 import subprocess
-from pathlib import Path
 
 import pytest
 
@@ -40,25 +37,6 @@ def test_an_exception_is_shown_and_the_template_lives_on(seam: Seam) -> None:
     assert seam.run(FORKED)[:2] == (0, "forked\n")
 
 
-def ask(seam: Seam, job: object) -> socket.socket:
-    """Return a connection to the template that has asked for a job, as a client does."""
-    connection = socket.socket(socket.AF_UNIX)
-    connection.settimeout(SECONDS)
-    connection.connect(str(seam.place))
-    request = json.dumps(job).encode()
-    with Path(os.devnull).open("r+") as nothing:
-        socket.send_fds(connection, [len(request).to_bytes(4, "big")], [nothing.fileno()] * 3)
-    connection.sendall(request)
-    return connection
-
-
-@pytest.mark.parametrize("job", [[], 7, None, {}, {"module": "x", "environment": [], "folder": "/", "umask": 0}])
-def test_what_is_no_job_does_not_end_the_template(seam: Seam, job: object) -> None:
-    with ask(seam, job) as connection:
-        assert connection.recv(1) == b""
-    assert seam.run(FORKED)[:2] == (0, "forked\n")
-
-
 def test_a_run_has_its_own_environment_folder_and_modules(seam: Seam) -> None:
     (seam.folder / "helper.py").write_text("VALUE = 1\n")
     code = """
@@ -81,18 +59,6 @@ def test_children_draw_other_random_numbers(seam: Seam) -> None:
     code = "import random, uuid, numpy; print(random.random(), numpy.random.random(), uuid.uuid4())"
     numbers = [seam.run(code)[1].split() for _ in range(2)]
     assert len({*numbers[0], *numbers[1]}) == 6
-
-
-def test_settings_of_prefect_are_those_of_the_run(seam: Seam) -> None:
-    code = """
-        import logging
-        from prefect.settings import get_current_settings
-        print(get_current_settings().api.url, logging.getLogger("prefect").level)
-    """
-    given = {"PREFECT_API_URL": "http://there:4200/api", "PREFECT_LOGGING_LEVEL": "ERROR"}
-    assert seam.run(code, **given) == (0, "http://there:4200/api 40\n", "")
-    # The next run has neither.
-    assert seam.run(code)[1].split()[1] != "40"
 
 
 def test_without_a_template_the_client_becomes_an_ordinary_process(own_seam: Seam) -> None:

@@ -60,11 +60,6 @@ def test_the_fate_of_a_run_that_was_an_ordinary_process(state: str, since: float
     assert fate(run, state, since, True, NOW) == expected
 
 
-def test_a_run_that_was_noted_just_now_is_waited_for() -> None:
-    run = AbandonedRun(Path(str(RUN)), noted=NOW - 1, began=False)
-    assert fate(run, "PENDING", LONG_AGO, True, NOW) == "wait"
-
-
 def found(taken: TakenRuns) -> list[tuple[UUID, bool]]:
     """The abandoned runs that nobody holds."""
     runs: list[tuple[UUID, bool]] = []
@@ -119,12 +114,3 @@ def test_a_note_is_held_by_the_process_of_its_run(seam: Seam, tmp_path: Path, te
             assert found(living) == []
             started.communicate("", timeout=SECONDS)
         assert found(living) == [(RUN, True)]
-
-
-@pytest.mark.long
-def test_a_run_that_was_given_back_does_not_begin(seam: Seam, tmp_path: Path) -> None:
-    gone = str(tmp_path / str(RUN))
-    command = [sys.executable, "-S", "-E", client.__file__, str(seam.place), seam.module("job", "print(1)"), gone]
-    done = subprocess.run(command, cwd=seam.folder, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert (done.returncode, done.stdout) == (1, "")
-    assert "another worker has given this flow run back" in done.stderr

@@ -2,8 +2,6 @@
 
 import pytest
 
-from tests.environment.fresh import install_apart
-from tests.environment.prefect_server import PrefectServer
 from tests.worker.pool import Pool
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.timeout(400)]
@@ -28,17 +26,6 @@ def report(name):
 
 def test_tasks_run_in_processes_of_prefect(pool: Pool) -> None:
     check(pool, "prefect.task_runners", "ProcessPoolTaskRunner", "max_workers=2")
-
-
-def test_tasks_run_in_a_dask_cluster(prefect_server: PrefectServer, tmp_path_factory: pytest.TempPathFactory) -> None:
-    dask = tmp_path_factory.mktemp("dask")
-    install_apart(dask, "dask")
-    # A short name: the path of the template's socket may have 107 characters.
-    pool = Pool(prefect_server, tmp_path_factory.mktemp("pool"), PYTHONPATH=str(dask))
-    try:
-        check(pool, "prefect_dask", "DaskTaskRunner", "cluster_kwargs={'n_workers': 2, 'dashboard_address': None}")
-    finally:
-        pool.close()
 
 
 def check(pool: Pool, module: str, runner: str, options: str) -> None:

@@ -7,10 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.core.rules.timers import Lead, tick_id
-from assetflow.core.time.timetables import CronPartitionTimetable, CronTriggerTimetable, Tick
-from assetflow.core.values.assets import Asset
+from assetflow.core.time.timetables import CronTriggerTimetable, Tick
 from assetflow.core.values.consumers import Automation, Consumer
-from assetflow.core.values.schedule_values import AssetOrTimeSchedule
 from assetflow.errors import PrefectRefused, PrefectUnreachable
 from assetflow.evaluator.consumers.timers import Timers
 from assetflow.evaluator.health import Health
@@ -196,19 +194,6 @@ async def test_only_the_latest_missed_time_runs_if_the_timetable_says_so(works: 
     assert works.runs.of(consumer) == times.split()
 
 
-async def test_runs_that_were_due_are_created_oldest_first_with_the_keys_of_their_ticks(works: Works) -> None:
-    works.ledger.deploy(CronPartitionTimetable("0 * * * *", key_format="%Y-%m-%dT%H"))
-    works.ledger.deploy(CronPartitionTimetable("15 * * * *", key_format="%Y-%m-%dT%H"))
-    await works.look()
-    works.restart()
-    works.runs.order.clear()
-    await works.look(hours=10)
-    times = [tick.time for tick in works.runs.order]
-    assert times == sorted(times)
-    assert [tick.partition_key for tick in works.runs.order] == [f"{time:%Y-%m-%dT%H}" for time in times]
-    assert len(times) == 20
-
-
 async def test_a_crash_after_a_run_was_created_leads_to_no_second_run(works: Works) -> None:
     consumer = works.ledger.deploy(HOURLY)
     await works.look()
@@ -218,29 +203,6 @@ async def test_a_crash_after_a_run_was_created_leads_to_no_second_run(works: Wor
     await works.look()
     assert works.runs.calls == 6
     assert works.runs.of(consumer) == ["13:00", "14:00", "15:00"]
-
-
-@pytest.mark.rule("6.1")
-async def test_a_changed_condition_keeps_the_upcoming_runs(works: Works) -> None:
-    consumer = works.ledger.deploy(AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("a")))
-    await works.look()
-    works.ledger.reschedule(consumer, AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("b")))
-    await works.look()
-    assert works.runs.calls == 3
-
-
-@pytest.mark.parametrize("restarts", [False, True])
-async def test_removing_the_timetable_deletes_the_upcoming_runs(works: Works, restarts: bool) -> None:
-    consumer = works.ledger.deploy(AssetOrTimeSchedule(timetable=HOURLY, assets=Asset("a")))
-    other = works.ledger.deploy(HOURLY)
-    await works.look()
-    works.ledger.reschedule(consumer, Asset("a"))
-    if restarts:
-        works.restart()
-    await works.look()
-    assert works.runs.of(consumer) == []
-    assert works.runs.of(other) == ["13:00", "14:00", "15:00"]
-    assert list(works.ledger.timers) == [other.id]
 
 
 async def test_runs_that_a_redeploy_would_create_differently_are_replaced(works: Works) -> None:

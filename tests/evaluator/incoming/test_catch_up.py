@@ -92,16 +92,6 @@ async def test_rule_2_10_a_ledger_rebuilt_from_the_logs_counts_an_update_and_its
     assert reading.ledger.reader.events.refused() == []
 
 
-async def test_an_event_that_was_stored_late_is_found_by_the_overlap(reading: Reading) -> None:
-    await reading.catch_up.start()
-    reading.posted("late", 59.8)
-    reading.posted("later", 50)
-    await reading.catch_up.sweep(Sweeps().overlap)
-    assert reading.ledger.uris == ["late"]
-    await reading.catch_up.sweep(Sweeps().wide_overlap)
-    assert reading.ledger.uris == ["late", "later"]
-
-
 async def test_the_cursor_moves_only_when_everything_is_in_the_ledger(reading: Reading) -> None:
     reading.logs.fails = [PrefectUnreachable("down")]
     reading.posted("a", 1)
@@ -157,16 +147,6 @@ async def test_rule_2_6_an_event_from_before_the_ledger_that_comes_later_is_refu
     assert f"it occurred at {late['occurred']}, before this ledger began" in first.reason
 
 
-async def test_rule_2_6_one_that_came_while_no_evaluator_ran_is_refused_at_the_start(reading: Reading) -> None:
-    history = reading.posted("history", -60)
-    history["received"] = history["occurred"]
-    late = reading.posted("late", -59)
-    await reading.catch_up.full_sweep()
-    await reading.inbox.settled()
-    assert [each.payload for each in reading.ledger.reader.events.refused()] == [late]
-    assert reading.ledger.uris == []
-
-
 async def test_a_long_backlog_is_handed_over_in_slices(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     """Prefect becomes unreachable in the middle: what was read is recorded, and the next evaluator continues there."""
     monkeypatch.setattr(catch_up, "SLICE", 10)
@@ -184,14 +164,3 @@ async def test_a_long_backlog_is_handed_over_in_slices(reading: Reading, monkeyp
     await reading.new_catch_up().start()
     assert reading.ledger.uris == [f"a{number}" for number in range(55)]
     assert reading.logs.asked[0][0] == START + timedelta(minutes=39) - Sweeps().overlap
-
-
-async def test_both_logs_of_a_backlog_are_merged_by_time(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catch_up, "SLICE", 3)
-    for number in range(20):
-        if number % 2:
-            reading.posted(f"a{number}", number)
-        else:
-            reading.left(recording(f"a{number}"), number, events=bool(number % 4))
-    await reading.catch_up.start()
-    assert reading.ledger.uris == [f"a{number}" for number in range(20)]

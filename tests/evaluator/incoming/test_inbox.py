@@ -110,17 +110,6 @@ async def test_parts_wait_for_a_sweep_of_the_artifacts_however_long_that_takes(l
     assert line.events == list(whole.events)
 
 
-async def test_an_incomplete_recording_gets_the_parts_that_arrive_later(line: Line) -> None:
-    """An attempt updated an asset twice with different extras: its two events have the same time."""
-    whole = Recording(uuid4(), (update("a", extra={"rows": 1}), update("a", extra={"rows": 2})))
-    line.inbox.take_event(recording_to_prefect_events(whole)[0])
-    line.clock.pass_(seconds=61)
-    line.inbox.looked(line.clock.now)
-    await until_async(lambda: len(line.events) == 1)
-    line.inbox.take_artifact(artifact(whole))
-    await until_async(lambda: line.events == list(whole.events))
-
-
 async def test_parts_of_two_attempts_are_not_mixed(line: Line) -> None:
     first = recording("a", "b")
     retried = (update("a", START + timedelta(seconds=9)), update("b", START + timedelta(seconds=9)))
@@ -175,17 +164,6 @@ async def test_a_bad_event_is_refused_and_others_are_recorded(line: Line, event:
     assert reason in line.refused[0].reason
     assert "Error" not in line.refused[0].reason
     assert line.refused[0].payload == kept_payload(event)
-
-
-async def test_an_event_with_a_known_id_and_other_content_is_passed_to_the_ledger_once(line: Line) -> None:
-    """The ledger logs a warning; reading Prefect's logs again does not repeat it."""
-    first, same, other = outside("S3://b/a", n=1), outside("S3://b/a", n=1), outside("s3://b/other", extra={"n": 2})
-    for _ in range(3):
-        for event in (first, same, other):
-            line.inbox.take_event(event | {"id": first["id"]})
-    await line.inbox.settled()
-    assert [each.events[0].uri for batch in line.ledger.batches for each in batch] == ["s3://b/a", "s3://b/other"]
-    assert line.ledger.uris == ["s3://b/a"]
 
 
 def native(what: str, **changes: Any) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from threading import Event
 from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
@@ -131,43 +130,7 @@ def test_an_error_of_a_listener_is_logged_and_others_are_called(
     assert "breaks failed" in caplog.text
 
 
-def test_the_evaluator_ends_without_a_listener_that_never_returns(
-    ledger: Ledger, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(listeners_module, "SECONDS_TO_STOP", 0.05)
-    at_work, end = Event(), Event()
-
-    def stuck(_: Any) -> None:
-        at_work.set()
-        end.wait(10)
-
-    with ListenerThread(ledger, Listeners({"on_asset_changed": [stuck]})) as listening:
-        update(ledger, A)
-        assert at_work.wait(10)
-    assert "does not return" in caplog.text
-    end.set()
-    listening._thread.join(10)
-
-
 # Where listeners come from
-
-
-def test_modules_are_named_in_a_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_listeners.py").write_text(
-        "from assetflow.listeners import on_asset_changed, on_decision\n"
-        "heard = []\n"
-        "@on_asset_changed\n"
-        "def note(asset):\n"
-        "    heard.append(asset)\n"
-        "def on_run_created(run):\n"
-        "    heard.append(run)\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv("ASSETFLOW_LISTENERS", " my_listeners ,")
-    found = load_listeners(get_settings().listeners)
-    for hook in HOOKS:
-        found.tell(hook, hook)
-    assert sys.modules.pop("my_listeners").heard == ["on_asset_changed", "on_run_created"]
 
 
 def test_a_missing_module_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,19 +129,6 @@ async def test_a_restored_ledger_adopts_the_decisions_that_it_lacks(site: Site) 
     assert await site.thread.cursor(CURSOR) is None
 
 
-@pytest.mark.parametrize(
-    "run", [{"state": "SCHEDULED"}, {"state": "RUNNING", "began": NOW + timedelta(minutes=9)}], ids=["waits", "began"]
-)
-async def test_a_decision_hours_after_its_opening_is_found(site: Site, run: dict[str, Any]) -> None:
-    """Its run is expected at the opening."""
-    site.decided(3)
-    lacking = Decision(uuid4(), 1, site.consumer.deployment_id, None, (event(A), event(B)), NOW + timedelta(minutes=8))
-    site.runs.of(lacking, NOW + timedelta(minutes=8), expected=NOW - timedelta(days=4), **run)
-    await site.rebuild.begin()
-    await site.rebuild.finish()
-    assert lacking.id in site.decisions()
-
-
 async def test_a_decision_that_was_made_as_of_an_instant_long_ago_is_found(site: Site) -> None:
     """An evaluator that was down decided it late. The restored ledger has later decisions."""
     site.decided(90)

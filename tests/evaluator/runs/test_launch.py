@@ -52,14 +52,6 @@ async def pad(ledger: LedgerHere, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     await cancel(*pad.tasks)
 
 
-async def test_decisions_are_launched_oldest_first_one_at_a_time(pad: Pad) -> None:
-    decisions = pad.decide(5)
-    pad.go()
-    await until_async(lambda: len(pad.ledger.runs) == 5)
-    assert pad.runs.order == pad.told == decisions
-    assert pad.runs.most_at_once == 1
-
-
 async def test_events_that_are_too_large_for_a_context_are_stored_in_an_artifact(pad: Pad) -> None:
     pad.ledger.deploy("report/daily", Asset("a"))
     event = update("a", extra={"text": "x" * 70_000})

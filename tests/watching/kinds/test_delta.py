@@ -113,17 +113,5 @@ async def test_a_table_that_is_made_anew_is_an_update_though_the_version_is_equa
         assert updates(direct.ledger)[0].extra["gap"]
 
 
-async def test_a_missing_table_is_told_and_its_first_version_is_an_update(direct: Direct, tmp_path: Path) -> None:
-    table = tmp_path / "later"
-    watch(direct.ledger, trigger(table))
-    async with watching(direct):
-        await until_async(lambda: direct.watcher.state == "failing")
-        assert "there is no Delta table" in direct.watcher.error
-        assert not table.exists()
-        write_deltalake(table, rows(1))
-        await until_async(lambda: versions(direct) == [0])
-        assert direct.watcher.state == "watching"
-
-
 def values(direct: Direct, name: str) -> list[Any]:
     return list(direct.ledger.reader.watchers.items(name).values())

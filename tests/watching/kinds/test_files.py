@@ -71,25 +71,3 @@ async def test_a_local_folder_is_heard_long_before_the_next_look(direct: Direct,
             return bool(updates(direct.ledger))
 
         await until_async(written)
-
-
-async def test_a_group_of_the_path_is_the_partition_key(direct: Direct, tmp_path: Path) -> None:
-    watch(direct.ledger, trigger(tmp_path, start="existing", partition_key=r"date=(?P<key>[0-9-]+)/"))
-    for name in ("date=2026-01-01/a.json", "other/b.json"):
-        (tmp_path / name).parent.mkdir()
-        (tmp_path / name).write_text("{}")
-    async with watching(direct):
-        await until_async(lambda: len(updates(direct.ledger)) == 1)
-    assert updates(direct.ledger)[0].partition_key == "2026-01-01"
-    (refused,) = direct.ledger.reader.events.refused()
-    assert "b.json does not match" in refused.reason
-
-
-async def test_all_files_of_a_look_can_be_one_update(direct: Direct, tmp_path: Path) -> None:
-    watch(direct.ledger, trigger(tmp_path, start="existing", per="look"))
-    for name in "ab":
-        (tmp_path / f"{name}.json").write_text("{}")
-    async with watching(direct):
-        await until_async(lambda: len(updates(direct.ledger)) == 1)
-    extra = updates(direct.ledger)[0].extra
-    assert extra == {"files": [f"{tmp_path}/a.json", f"{tmp_path}/b.json"], "count": 2}

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import aio_pika
@@ -127,18 +126,6 @@ ONE_KIND = pytest.mark.parametrize("kind", ["kafka"])
 
 
 @ONE_KIND
-async def test_rule_10_2_messages_within_a_time_are_one_recording(direct: Direct, trigger: Any, send: Send) -> None:
-    watch(direct.ledger, trigger(within=timedelta(minutes=1), batch=3))
-    async with watching(direct):
-        for number in range(3):
-            await send({"number": str(number)}, f"m{number}")
-        # A full batch waits for nothing.
-        await until_async(lambda: len(updates(direct.ledger)) == 3)
-    (recording,) = direct.ledger.reader.events.recordings()
-    assert len(recording.events) == 3
-
-
-@ONE_KIND
 async def test_rule_10_5_what_no_filter_wants_is_taken_and_counted(direct: Direct, trigger: Any, send: Send) -> None:
     watch(direct.ledger, trigger(filter={"kind": "order"}))
     for number, kind in enumerate(("refund", "order", "refund")):
@@ -240,23 +227,3 @@ async def test_a_ledger_in_trouble_does_not_let_sqs_count_deliveries(direct: Dir
     assert direct.away == 0
     assert direct.watcher.state == "watching"
     sqs.delete(f"{name}-dead")
-
-
-@RABBITMQ
-async def test_a_paused_watcher_leaves_messages_in_the_queue(
-    direct: Direct, rabbit: AbstractChannel, name: str
-) -> None:
-    watch(direct.ledger, MessageQueueTrigger(RABBIT, queue=name))
-    async with watching(direct):
-        await until_async(lambda: direct.watcher.state == "watching")
-        direct.ledger.writer.watchers.switch("w", paused=True, now=datetime.now(UTC))
-        queue = await rabbit.get_queue(name)
-
-        async def is_left_alone() -> bool:
-            return not (await rabbit.declare_queue(name, passive=True)).declaration_result.consumer_count
-
-        await until_async(is_left_alone)
-        await rabbit.default_exchange.publish(aio_pika.Message(b"{}"), routing_key=queue.name)
-        assert updates(direct.ledger) == []
-        direct.ledger.writer.watchers.switch("w", paused=False, now=datetime.now(UTC))
-        await until_async(lambda: len(updates(direct.ledger)) == 1)

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from assetflow.errors import LedgerLocked, PrefectUnreachable, StatementRefused
+from assetflow.errors import PrefectUnreachable, StatementRefused
 from assetflow.evaluator.consumers.registry import Registry
 from tests.evaluator.consumers.registry.fake_prefect import A, B, C, FakePrefect, known
 from tests.evaluator.ledgers import LedgerHere
@@ -23,23 +23,6 @@ async def test_a_failed_look_is_made_again(
     assert len(prefect.automations) == 1
 
 
-async def test_an_automation_that_cannot_be_created_now_is_created_later_and_the_others_now(
-    prefect: FakePrefect, ledger: LedgerHere, registry: Registry
-) -> None:
-    first = prefect.deploy(1, A)
-    prefect.deploy(2, B)
-    prefect.fails = [("POST /automations/", PrefectUnreachable("500"))]
-
-    await registry.sync()
-    assert known(ledger) == {"flow/d1": A, "flow/d2": B}
-    assert list(registry.report.problems) == [first]
-    assert len(prefect.automations) == 1
-
-    await registry.sync()
-    assert len(prefect.automations) == 2
-    assert registry.report.problems == {}
-
-
 @pytest.mark.parametrize("error", [StatementRefused("odd"), KeyError("id"), UnicodeEncodeError("utf-8", "", 0, 1, "x")])
 async def test_a_deployment_that_fails_for_any_reason_does_not_hold_up_the_others(
     prefect: FakePrefect, ledger: LedgerHere, registry: Registry, caplog: pytest.LogCaptureFixture, error: Exception
@@ -56,15 +39,6 @@ async def test_a_deployment_that_fails_for_any_reason_does_not_hold_up_the_other
     await registry.sync()
     assert known(ledger) == {"flow/d1": A, "flow/d2": B}
     assert registry.report.problems == {}
-
-
-async def test_a_locked_ledger_loses_no_change(prefect: FakePrefect, ledger: LedgerHere, registry: Registry) -> None:
-    prefect.deploy(1, A)
-    ledger.fails["deploy"] = [LedgerLocked("held by another process")]
-    with pytest.raises(LedgerLocked):
-        await registry.sync()
-    await registry.sync()
-    assert known(ledger) == {"flow/d1": A}
 
 
 async def test_a_restart_reconciles_what_was_deployed_changed_and_deleted_meanwhile(

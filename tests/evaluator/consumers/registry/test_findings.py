@@ -55,10 +55,6 @@ def test_8_14_a_policy_below_pulls_through_lazy_flows() -> None:
     assert names(declarations) == ["alone"]
 
 
-def test_8_14_a_policy_of_a_flow_that_is_scheduled_otherwise_pulls_nobody() -> None:
-    assert names({"above": flow(LAZY, [A], [B]), "below": flow(Schedule(B), [B], [FRESH])}) == ["above"]
-
-
 def test_8_4_an_eager_flow_that_reads_nothing_runs_once() -> None:
     eager, on_missing = Eager().as_schedule(), OnMissing().as_schedule()
     declarations = {

@@ -9,7 +9,7 @@ from assetflow import Asset
 from assetflow.core.values.freshness_schedules import Eager
 from assetflow.evaluator.consumers.registry import Registry
 from assetflow.prefect_io.names import SCHEDULE_SATISFIED
-from tests.evaluator.consumers.registry.fake_prefect import A, B, FakePrefect, known
+from tests.evaluator.consumers.registry.fake_prefect import A, B, FakePrefect
 from tests.evaluator.ledgers import LedgerHere
 
 TABLE, OTHER = Asset("s3://lake/table"), Asset("s3://lake/other")
@@ -47,16 +47,6 @@ async def test_8_1_a_refusal_is_in_the_ledger_with_file_flow_and_rule(
     assert "Contract 8.1" in caplog.text
 
 
-@pytest.mark.usefixtures("second")
-async def test_8_1_a_refused_deployment_is_looked_at_when_another_one_changes(
-    prefect: FakePrefect, registry: Registry, ledger: LedgerHere
-) -> None:
-    prefect.deploy(1, Eager(A), B)
-    await registry.sync()
-    assert [*known(ledger)] == ["flow/d1", "flow/d2"]
-    assert refused(ledger) == []
-
-
 async def test_8_1_and_8_10_sync_finds_refusals(prefect: FakePrefect, registry: Registry, ledger: LedgerHere) -> None:
     prefect.deploy(1, Eager(A), TABLE)
     prefect.deploy(2, Eager(B), TABLE)
@@ -65,17 +55,6 @@ async def test_8_1_and_8_10_sync_finds_refusals(prefect: FakePrefect, registry: 
     assert [error.rule for error in registry.report.problems.values()] == ["8.1", "8.10"]
     del prefect.rows["deployments"][str(prefect.deploy(1, None))]
     await registry.sync()
-    assert refused(ledger) == []
-
-
-async def test_8_1_two_flows_swap_in_one_look(prefect: FakePrefect, registry: Registry, ledger: LedgerHere) -> None:
-    prefect.deploy(2, Eager(A), TABLE)
-    await registry.sync()
-    # The one that takes the asset is seen before the one that gives it up.
-    prefect.deploy(1, Eager(A), TABLE)
-    prefect.deploy(2, Eager(A), B)
-    await registry.sync()
-    assert sorted(known(ledger)) == ["flow/d1", "flow/d2"]
     assert refused(ledger) == []
 
 

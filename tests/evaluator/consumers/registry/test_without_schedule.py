@@ -39,14 +39,6 @@ def maker(ledger: LedgerHere) -> str:
     return ledger.reader.freshness.status(B.uri, None, ledger.now()).producer or ""
 
 
-async def test_after_a_start_it_makes_its_outputs_before_any_update(prefect: FakePrefect, ledger: LedgerHere) -> None:
-    deploy(prefect, BOARD, kept([B], [C]))
-    await registry_of(prefect, ledger).sync()
-    chain(prefect)
-    await registry_of(prefect, ledger).begin()
-    assert maker(ledger) == "flow/d1"
-
-
 async def test_a_flow_that_is_assetflows_no_more_leaves_the_graph(prefect: FakePrefect, ledger: LedgerHere) -> None:
     chain(prefect)
     registry = registry_of(prefect, ledger)
