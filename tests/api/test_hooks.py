@@ -139,14 +139,6 @@ def test_what_cannot_be_taken_now_says_why(hooked: Ledger, api: Api, monkeypatch
     assert not updates(hooked)
 
 
-def test_a_ledger_that_does_not_decide_takes_no_message(hooked: Ledger, make_api: MakeApi) -> None:
-    content = body(day="2026-01-01")
-    answer = post(make_api(other_ledger=lambda: "other"), STANDARD, content, standard(content))
-    assert answer.status_code >= 400
-    assert "other has taken over" in answer.json()["detail"]
-    assert not updates(hooked)
-
-
 def test_a_block_of_prefect_holds_the_secret(ledger: Ledger, make_api: MakeApi) -> None:
     place = "/block_types/slug/secret/block_documents/name/shop"
     prefect = FakePrefect(lambda path, _: {place: {"data": {"value": SECRET}}}[path])

@@ -77,16 +77,6 @@ def tables_of(url: str) -> set[str]:
 
 
 @BOTH
-def test_upgrade_makes_a_ledger(empty: str) -> None:
-    done = upkeep.upgrade(empty, now=NOW)
-    assert (done.before, done.after) == (None, VERSION)
-    assert upkeep.check(empty).state == "up to date"
-    assert upkeep.upgrade(empty).before == VERSION
-    with Ledger.open(empty) as ledger:
-        assert ledger.created == NOW
-
-
-@BOTH
 def test_upgrade_of_an_older_version(older: str) -> None:
     assert upkeep.check(older).state == "older"
     assert upkeep.upgrade(older).before == VERSION

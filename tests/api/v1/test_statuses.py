@@ -1,6 +1,5 @@
 """Statuses, versions and plans through the API, and `status` in Python on top of either (8.9, 8.16)."""
 
-from datetime import timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -39,21 +38,6 @@ def test_status_versions_and_plan_of_an_asset(api: Api) -> None:
     assert api.get("/api/v1/plan", params={"consumer": "nobody/x"}).status_code == 404
     assert api.get("/api/v1/assets/nothing/status").status_code == 404
     assert api.get("/api/v1/assets/nothing/versions").status_code == 404
-
-
-def test_8_12_the_explanation_of_an_asset_leads_to_the_source_of_its_data_time(ledger: Ledger, api: Api) -> None:
-    deploy_maker(ledger, Eager(), [B], [A], "make/x")
-    first, made = update(A, data_version="first"), update(B, inputs={A.uri: 1})
-    for minute, recording in enumerate((first, made, update(A, data_version="second"))):
-        ledger.writer.events.record([recording], NOW + timedelta(minutes=minute))
-    found, status = api.get(f"{FACT}/explanation").json(), api.get(f"{FACT}/status").json()
-    assert found.keys() == status.keys() | {"reads", "data_path", "failed_makers"}
-    assert (found["state"], found["producer"]) == (status["state"], status["producer"]) == ("stale", "make/x")
-    assert [(each["read"], each["now"], each["same"]) for each in found["reads"]] == [("first", "second", False)]
-    changed = found["causes"][0]["since"]
-    steps = [(each["uri"], each["source"], each["data_time"]) for each in found["data_path"]]
-    assert steps == [(B.uri, False, changed), (A.uri, True, changed)]
-    assert api.get("/api/v1/assets/nothing/explanation").status_code == 404
 
 
 @pytest.mark.usefixtures("made")

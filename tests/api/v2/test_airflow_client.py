@@ -9,7 +9,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.values.assets import AssetAlias
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, update
@@ -44,13 +43,6 @@ def runs(client: ApiClient) -> DagRunApi:
     from airflow_client.client import DagRunApi
 
     return DagRunApi(client)
-
-
-def test_a_hidden_asset_is_not_an_active_one(ledger: Ledger, assets: AssetApi) -> None:
-    update(ledger, ORDERS, 1)
-    ledger.writer.assets.hide(ORDERS.uri, by="me", now=NOON)
-    assert assets.get_assets().total_entries == 0
-    assert [each.uri for each in assets.get_assets(only_active=False).assets] == [ORDERS.uri]
 
 
 def refusal(match: str | None = None) -> pytest.RaisesExc[ApiException]:
@@ -102,17 +94,6 @@ def test_assets_are_listed_and_filtered(shop: Ledger, assets: AssetApi) -> None:
     assert names(dag_ids=["nobody"]) == []
     assert names(limit=1, offset=1, order_by=["name"]) == ["hourly"]
     assert assets.get_asset(orders.id) == orders
-
-
-def test_aliases(shop: Ledger, assets: AssetApi) -> None:
-    deploy(shop, "z/z", AssetAlias("early"))
-    found = assets.get_asset_aliases(order_by=["name"])
-    assert [each.name for each in found.asset_aliases] == ["early", "late"]
-    assert [each.name for each in assets.get_asset_aliases(name_pattern="LA").asset_aliases] == ["late"]
-    assert assets.get_asset_alias(found.asset_aliases[1].id) == found.asset_aliases[1].to_dict()
-    with refusal("not found") as refused:
-        assets.get_asset_alias(1)
-    assert refused.value.status == 404
 
 
 def test_events_are_created_and_listed(shop: Ledger, assets: AssetApi) -> None:

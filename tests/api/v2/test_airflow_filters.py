@@ -75,18 +75,3 @@ def test_no_value_of_a_parameter_makes_a_failure(api: Api, where: str) -> None:
         if answer.status_code >= 500 or (answer.status_code >= 400 and not answer.json()["fix"]):
             failed.append(f"{address[:150]}: {answer.text}")
     assert not failed, "\n".join(failed)
-
-
-def test_assets_events_and_aliases_are_found_by_what_airflow_gives(api: Api) -> None:
-    found = api.get("/api/v2/assets", params={"dag_ids": ["late.nightly"]}).json()
-    assert {each["name"] for each in found["assets"]} == {"orders", "customers"}
-    assert api.get("/api/v2/assets?dag_ids=nobody").json()["total_entries"] == 0
-    for task, count in (("load", 1), ("load-abc", 1), ("a", 1), ("loa", 0)):
-        found = api.get("/api/v2/assets/events", params={"source_task_id": task}).json()
-        assert found["total_entries"] == count, task
-    long = "a" * 200
-    for pattern, names in (("L%t", ["late"]), ("l__e", ["late"]), ("l\\_te", []), ("t%l", []), ("%%", [long, "late"])):
-        found = api.get("/api/v2/assets/aliases", params={"name_pattern": pattern}).json()
-        assert [each["name"] for each in found["asset_aliases"]] == names, pattern
-    # As one regular expression, this would be compared for years.
-    assert api.get("/api/v2/assets/aliases", params={"name_pattern": "%a" * 300 + "b"}).json()["total_entries"] == 0

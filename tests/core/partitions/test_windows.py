@@ -46,14 +46,6 @@ def test_each_period_begins_in_the_range() -> None:
     assert keys("hour", "2026-01-01T22:30", "2026-01-01T23:30") == ["2026-01-01T23"]
 
 
-def test_a_day_without_a_midnight_has_its_key() -> None:
-    assert keys("day", "2026-09-05", "2026-09-07", timezone="America/Santiago") == [
-        "2026-09-05",
-        "2026-09-06",
-        "2026-09-07",
-    ]
-
-
 @pytest.mark.parametrize(
     ("known", "every"),
     [

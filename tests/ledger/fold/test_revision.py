@@ -8,14 +8,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import Connection, Table, select
-from sqlalchemy import update as update_table
+from sqlalchemy import Connection, select
 
 from assetflow import Asset, AssetWatcher, Eager
 from assetflow.core.freshness.records import Backfill, BackfillItem, Target
 from assetflow.core.graph.lineage import Learned
 from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
-from assetflow.core.rules.state import Changes, State
+from assetflow.core.rules.state import State
 from assetflow.core.rules.timers import Timer
 from assetflow.core.time.timetables import DeltaTriggerTimetable
 from assetflow.core.watchers.intake import CursorStep, Note, WatcherIntake
@@ -25,10 +24,9 @@ from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.lease import Holder
 from assetflow.ledger.read.backfills import Planned
 from assetflow.ledger.records import TimerRecord
-from assetflow.ledger.sql.tables import ASSET, CONSUMER, EVENT, LEDGER, RECEIPT
+from assetflow.ledger.sql.tables import ASSET, EVENT, LEDGER
 from assetflow.ledger.write.backfills import BackfillWriter
 from assetflow.ledger.write.decisions import DecisionWriter
-from assetflow.ledger.write.store import UnitOfWork
 from assetflow.ledger.write.writer import Writer
 from assetflow.watchers import FileTrigger
 from tests.ledger.making import NOW, A, B, C, declared, deploy, deploy_maker, update
@@ -228,40 +226,3 @@ def test_another_process_knows_what_an_operation_has_changed(ledger: Ledger, mem
     OPERATIONS[name](ledger.writer, *decisions)
     remembered, read = memories.compare()
     assert remembered == read
-
-
-def change_by_sql(ledger: Ledger, of: Table, **values: object) -> None:
-    with ledger.transaction(NOW) as unit:
-        unit.connection.execute(update_table(of).values(values))
-
-
-# Each a way in which an operation could leave other processes with what is no longer true.
-BROKEN: dict[str, Callable[[Ledger, pytest.MonkeyPatch], Any]] = {
-    "a consumer is changed beside the state": lambda ledger, _: change_by_sql(ledger, CONSUMER, paused=True),
-    "its last deploy is changed beside the state": lambda ledger, _: change_by_sql(ledger, CONSUMER, deployed=LATER),
-    "an asset is changed beside the state": lambda ledger, _: change_by_sql(ledger, ASSET, group="g"),
-    "a queue is emptied beside the state": lambda ledger, _: change_by_sql(ledger, RECEIPT, status="removed"),
-    "a switch tells nobody": lambda ledger, patch: (
-        patch.setattr(Changes, "beyond_events", False),
-        ledger.writer.consumers.switch(CONSUMER_ID, paused=True, now=NOW),
-    ),
-    "a removal tells nobody": lambda ledger, patch: (
-        patch.setattr(Changes, "beyond_events", False),
-        ledger.writer.queues.remove(CONSUMER_ID, by="me", now=NOW),
-    ),
-    "a backfill tells nobody": lambda ledger, patch: (
-        patch.setattr(UnitOfWork, "forget_elsewhere", lambda _: None),
-        begun_backfill(ledger.writer),
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("name", BROKEN)
-def test_an_operation_that_tells_nobody_is_found(
-    ledger: Ledger, memories: Memories, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled(ledger, compares="backfill" not in name)
-    memories.compare()
-    BROKEN[name](ledger, monkeypatch)
-    remembered, read = memories.compare()
-    assert remembered != read

@@ -221,19 +221,6 @@ def test_the_runs_of_late_decisions_start_a_cooldown_apart(sqlite_ledger: Ledger
     assert [each.scheduled for each in sqlite_ledger.reader.decisions.find()[:2]] == [None, woken + hours(2)]
 
 
-@pytest.mark.parametrize("beside", [timedelta(), INSTANT, timedelta(seconds=1), hours(0.4)])
-def test_an_update_after_until_does_not_delay_what_comes_later(sqlite_ledger: Ledger, beside: timedelta) -> None:
-    opened = opening("0 */2 * * *", "0 1-23/2 * * *")
-    noon = Noon(sqlite_ledger, Schedule(B | (A & C).within(hours(6)), opening=opened))
-    noon.passes(0)
-    noon.update(0.1, A)
-    # The clock has not looked at the closing yet.
-    sqlite_ledger.writer.events.record([update(A)], NOW + hours(1) + beside)
-    noon.passes(2)
-    noon.update(2.5, B)
-    assert [hour for hour, _ in noon.runs()] == [2.5]
-
-
 @pytest.mark.rule("9.6", "9.14")
 class TestDeployThatIsFoundAtTheStart:
     """It is recorded first and bears the start's instant, eight hours after noon; no time before it counts (9.6)."""

@@ -1,7 +1,7 @@
 """Eager flows on a ledger: what is asked for after recordings, ends of runs, deploys, switches, and in time."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4, uuid5
@@ -14,7 +14,6 @@ from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFl
 from assetflow.core.values.keeping import Keeping, Output
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Partitioning, Schedule
-from assetflow.core.values.timing import Intake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from tests.ledger.making import NOW
@@ -155,23 +154,3 @@ def test_8_2_a_history_of_keys_and_of_several_makers_before_the_first_eager_flow
     assert not place.deploy("board", kept([CORE], [BOARD], mapper=IdentityMapper(), catchup="all"))
     assert [each.state for each in place.ledger.reader.freshness.statuses([BOARD.uri], place.now)] == ["fresh"]
     assert place.names(place.update(RAW, keys[7])) == [f"core {keys[7]}"]
-
-
-def test_a_run_that_was_due_before_a_redeploy_is_waited_for(place: Place) -> None:
-    """The redeploy decides what the clock had not looked at yet."""
-    plain = FlowDeclaration(
-        ConsumerOptions(Schedule(LEFT), intake=Intake(debounce=timedelta(minutes=1))),
-        (CORE,),
-        (LEFT,),
-        (Output(CORE.token, (LEFT.token,)),),
-    )
-    place.deploy("core", plain)
-    place.deploy("board", kept([CORE, RAW], [BOARD]))
-    place.update(CORE)
-    place.run("board", only(place.update(RAW)), BOARD)
-    place.update(LEFT)
-    place.later(120)
-    decision = only(place.deploy("core", replace(plain, options=replace(plain.options, coalesce=True))))
-    assert decision.made < place.now
-    assert not place.update(RAW), "core makes what board reads"
-    assert place.names(place.run("core", decision, CORE)) == ["board"]

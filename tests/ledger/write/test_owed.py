@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-from typing import Literal
 from uuid import uuid4
 
 import pytest
 from sqlalchemy import func, select
 
-from assetflow import Asset
 from assetflow.core.freshness.state import state as freshness_state
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.consumers import Decision
@@ -19,7 +17,6 @@ from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.freshness_tables import TARGET
 from tests.environment.postgres import new_database
-from tests.ledger.sql.test_plans import statements
 from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, Place, kept, only
 
 KEYS = [f"k{number:02}" for number in range(20)]
@@ -55,25 +52,6 @@ def test_8_18_sixteen_at_a_time_the_greatest_keys_first(place: Place) -> None:
     assert keys(place.run("core", first, CORE, code="1")) == ["k03"]
     assert keys(place.end(made[0], "failed")) == ["k02"]
     assert counts(place) == {"in_progress": 16, "owed": 2, "tried": 1}
-
-
-@pytest.mark.parametrize("catchup", ["all"])
-def test_8_16_a_deploy_judges_any_number_of_keys_with_the_same_statements(
-    sqlite_ledger: Ledger, catchup: Literal["all", "latest", "none"]
-) -> None:
-    place, sent = Place(sqlite_ledger), list[int]()
-    place.deploy("first", kept([RAW], [CORE]))
-    for number in (20, 200):
-        raw, core = Asset(f"s3://raw/{number}"), Asset(f"s3://core/{number}")
-        for key in range(number):
-            place.update(raw, str(key))
-            place.update(core, str(key))
-        for code in ("1", "2"):
-            flow = kept([raw], [core], mapper=IdentityMapper(), catchup=catchup, code=code)
-            with statements(sqlite_ledger) as found:
-                place.deploy(f"flow {number}", flow)
-            sent.append(len(found))
-    assert sent[:2] == sent[2:]
 
 
 BY_KEY = IdentityMapper()

@@ -9,7 +9,6 @@ import pytest
 from sqlalchemy import Table, func, select
 
 from assetflow.core.freshness.state.source import REMEMBERED
-from assetflow.core.partitions import IdentityMapper
 from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.consumers import Decision
@@ -118,15 +117,6 @@ def test_a_decision_whose_run_has_not_ended_stays_with_its_events(ledger: Ledger
     if state != "running":
         (_, events) = next(each for each in ledger.reader.decisions.waiting() if each[0].id == decision.id)
         assert [each.id for each in events] == [consumed.events[0].id]
-
-
-def test_an_event_stays_as_long_as_one_of_its_consumers_needs_it(ledger: Ledger) -> None:
-    deploy(ledger, A, "flow/one")
-    deploy(ledger, A & B, "flow/two")
-    end(ledger, *record(ledger, old(A)))
-    newest(ledger, A)
-    assert prune(ledger) == Pruned()
-    assert len(ledger.reader.decisions.find()) == 2
 
 
 def test_the_newest_update_of_an_asset_and_of_an_alias_stays(ledger: Ledger) -> None:
@@ -243,20 +233,6 @@ def test_what_a_target_waits_for_and_what_is_young_stays(place: Place) -> None:
     assert count(place.ledger, KEPT_RUN) == 1
 
 
-def test_of_a_key_the_last_decision_stays_and_its_backfills_are_counted(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper()))
-    for key in ("mon", "tue", "mon", "mon"):
-        place.run("core", only(place.update(RAW, key)), CORE)
-    assert prune(place.ledger, place.later()).decisions == 2
-    decisions, consumer = place.ledger.writer.decisions, place.consumers["core"].id
-    for done in (0, 1):
-        (decision,) = decisions.backfill(consumer, {"mon": done}, at_once=1, now=place.later())
-        place.run("core", decision, CORE)
-    assert prune(place.ledger, place.later()).decisions == 0
-    found = place.ledger.reader.decisions.by_key(consumer)
-    assert {key: each.backfills for key, each in found.items()} == {"tue": 0, "mon": 2}
-
-
 def test_missed_deadlines_go_once_they_are_announced(ledger: Ledger) -> None:
     deploy(ledger, A & B, deadline=Deadline(HOUR))
     for day in range(3):
@@ -342,19 +318,6 @@ def test_8_12_the_data_time_is_that_of_the_first_version_that_was_not_read(place
     # The update judges the policy again, with what is left.
     again(place)
     assert judged(place) == stale
-
-
-def test_versions_that_nothing_was_made_from_go_and_young_ones_stay(place: Place) -> None:
-    place.deploy("core", kept([RAW], [CORE]))
-    for _ in range(5):
-        place.run("core", only(place.update(RAW)), CORE)
-    prune(place.ledger, place.now - DAY)
-    assert (versions(place, RAW), versions(place, CORE)) == (5, 5)
-    place.later(10 * DAY.total_seconds())
-    prune(place.ledger, place.now)
-    assert (versions(place, RAW), versions(place, CORE)) == (1, 1)
-    place.run("core", only(place.update(RAW)), CORE)
-    assert facts(place)[0] == [(CORE.uri, "fresh", ()), (RAW.uri, "source", ())]
 
 
 def test_8_6_inputs_that_were_tried_stay_tried(place: Place) -> None:

@@ -7,7 +7,6 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
-from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
@@ -95,18 +94,6 @@ def test_what_came_before_the_start_of_a_run_is_tried_by_it(place: Place, steps:
     assert [each.kind for decision in what_happens(place, steps) for each in decision.because] == asked
 
 
-def test_open_runs_are_read_in_turn_however_many_there_are(place: Place) -> None:
-    place.deploy("report", kept([], [Asset("s3://lake/report")]))
-    runs = sorted(by_hand(place, name).run for name in ("core", "report") for _ in range(4))
-    for run in runs:
-        begin(place, by_hand(place, run=run))
-    read, last = list[UUID](), None
-    while found := place.ledger.reader.freshness.other_runs(3, last):
-        read += found
-        last = found[-1]
-    assert read == runs
-
-
 @pytest.mark.parametrize("by", ["hand", "an event"])
 def test_8_6_the_first_reader_waits_for_the_run_of_its_maker_that_goes_on(sqlite_ledger: Ledger, by: str) -> None:
     """Nothing was compared before, so that the ledger has not followed the run."""
@@ -151,15 +138,7 @@ def become_eager(place: Place, number: int) -> None:
     assert [each.kind for each in made] == ["asset"]
 
 
-def pause(place: Place, number: int) -> None:
-    place.ledger.writer.consumers.switch(number, paused=True, now=place.now)
-
-
-def remove_queued(place: Place, number: int) -> None:
-    place.ledger.writer.queues.remove(number, uri=RAW.uri, now=place.now)
-
-
-@pytest.mark.parametrize("change", [redeploy, become_eager, pause, remove_queued])
+@pytest.mark.parametrize("change", [redeploy, become_eager])
 def test_a_flow_below_waits_for_a_run_that_was_decided_just_before_a_change(
     sqlite_ledger: Ledger, change: Callable[[Place, int], None]
 ) -> None:

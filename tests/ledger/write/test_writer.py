@@ -49,19 +49,6 @@ def test_a_part_of_a_large_refused_payload_is_kept(ledger: Ledger) -> None:
     assert small.payload == {"n": hex(10**5000), "r": "NaN", "f": "\ufffd"}
 
 
-def test_refused_is_kept_once(ledger: Ledger) -> None:
-    number = uuid4()
-    assert ledger.writer.events.refuse({"uri": ""}, "blank", "1.5", "prefect", number, NOW)
-    assert not ledger.writer.events.refuse({"uri": ""}, "blank", "1.5", "prefect", number, LATER)
-    assert ledger.writer.events.refuse([1], "no object", None, "api", None, NOW)
-    assert not ledger.writer.events.refuse([1], "no object", None, "api", None, NOW)
-    newest, oldest = ledger.reader.events.refused()
-    told = (oldest.id, oldest.payload, oldest.reason, oldest.rule, oldest.at)
-    assert told == (number, {"uri": ""}, "blank", "1.5", NOW)
-    assert newest.payload == [1]
-    assert ledger.reader.events.known([number, uuid4()]) == {number}
-
-
 def test_same_name_of_another_deployment_is_a_new_consumer(ledger: Ledger) -> None:
     old = deploy(ledger, A & B)
     ledger.writer.events.record([update(A)], NOW)
