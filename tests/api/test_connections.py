@@ -1,7 +1,5 @@
 """Connections of strangers: bounded, closed when no header comes, and no reason to write a log."""
 
-import asyncio
-import errno
 import logging
 import socket
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ import pytest
 
 from assetflow.api import connections
 from assetflow.api.app import create_app
-from assetflow.api.connections import Connection, Seldom, tell_seldom_of_full_files
+from assetflow.api.connections import Connection, Seldom
 from assetflow.api.requests import Backend
 from assetflow.ledger import Ledger
 from tests.api.serving import serving
@@ -96,25 +94,3 @@ def test_a_body_that_does_not_come_holds_no_place(url: str, strangers: Strangers
     with httpx.Client(base_url=url, timeout=20) as client:
         assert client.get("/health").status_code == 200
     assert is_closed(waiting[0])
-
-
-def test_out_of_files_is_one_line_within_a_time(caplog: pytest.LogCaptureFixture) -> None:
-    async def refuse() -> None:
-        loop = asyncio.get_running_loop()
-        tell_seldom_of_full_files(loop)
-        error = OSError(errno.EMFILE, "Too many open files")
-        for _ in range(1000):
-            loop.call_exception_handler({"message": "socket.accept()", "exception": error, "socket": object()})
-        loop.call_exception_handler({"message": "something else"})
-
-    with caplog.at_level(logging.WARNING):
-        asyncio.run(refuse())
-    assert [record.getMessage() for record in caplog.records] == [
-        "no connection can be accepted: [Errno 24] Too many open files; raise the limit (LimitNOFILE, ulimit -n)",
-        "something else",
-    ]
-    now = 0.0
-    may_tell = Seldom(60, lambda: now)
-    told = [may_tell(), may_tell()]
-    now = 60.0
-    assert [*told, may_tell(), may_tell()] == [True, False, True, False]

@@ -4,7 +4,6 @@ import base64
 import hashlib
 import hmac
 import json
-import logging
 import socket
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -161,16 +160,6 @@ def status_of(stranger: socket.socket) -> int:
     answer = HTTPResponse(stranger)
     answer.begin()
     return answer.status
-
-
-@pytest.mark.usefixtures("hooked")
-def test_a_client_that_goes_away_is_no_reason_to_write_a_log(api: Api, caplog: pytest.LogCaptureFixture) -> None:
-    for _ in range(3):
-        with begin(api, STANDARD, 20, standard(b"")) as stranger:
-            stranger.sendall(b"12345")
-    content = body(day="2026-01-01")
-    assert post(api, STANDARD, content, standard(content)).status_code == 200
-    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
 
 @pytest.mark.usefixtures("hooked")

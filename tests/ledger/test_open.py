@@ -17,7 +17,7 @@ from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.sql import engine
 from assetflow.ledger.sql.tables import Base
 from tests.ledger.conftest import START, NewLedger
-from tests.ledger.making import NOW, A, deploy, event, update
+from tests.ledger.making import NOW, A, update
 
 
 def place_of(ledger: Ledger) -> Path:
@@ -231,40 +231,6 @@ def test_another_program_begins_with_the_same_new_file(tmp_path: Path, monkeypat
             Ledger.open(place, lock_timeout=0.1)
         monkeypatch.setattr(engine, "sleep", lambda _seconds: other.rollback())
         Ledger.open(place).close()
-
-
-KILLED = """
-import os, signal, sys
-from sqlalchemy import Connection
-from assetflow.ledger import Ledger
-from tests.ledger.making import A, B, NOW, update
-
-ledger = Ledger.open(sys.argv[1])
-ledger.writer.events.record([update(A)], NOW)
-try:
-    from assetflow.core.rules.fold import record_and_pass
-    with ledger.transaction(NOW) as unit:
-        assert record_and_pass(unit.state, update(A, B), NOW)[1]
-        unit.write()
-        assert unit.connection.exec_driver_sql("SELECT count(*) FROM event").scalar() == 3
-        os.kill(os.getpid(), signal.SIGKILL)
-finally:
-    raise SystemExit("still alive")
-"""
-
-
-@pytest.mark.rule("3.1")
-def test_killed_between_flush_and_commit_leaves_nothing(new_sqlite: NewLedger) -> None:
-    ledger = new_sqlite()
-    consumer = deploy(ledger, A & event().asset)
-    ended = subprocess.run([sys.executable, "-c", KILLED, ledger.place], cwd=Path.cwd(), check=False, timeout=60)
-    assert ended.returncode == -9
-    reader = ledger.reader
-    assert reader.events.count() == 1
-    assert len(reader.decisions.find()) == 1
-    assert reader.queues.events(consumer.id) == []
-    [(recorded, _)] = ledger.writer.events.record([update(A)], NOW)
-    assert [e.sequence for e in recorded.events] == [2]
 
 
 def test_numbers_are_never_used_again(ledger: Ledger) -> None:

@@ -10,17 +10,12 @@ from httpx import Client
 
 from assetflow.api.security import Access, Keys
 from assetflow.authoring.observing import _told_to_api
-from assetflow.authoring.remote import RemoteApi
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.schedule_values import to_schedule
-from assetflow.core.values.schedules import ConsumerOptions
-from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import ApiRefused
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.rest import TaskApi
 from tests.api.conftest import MakeApi
 from tests.cli.shop import CUSTOMERS, ORDERS, deploy
-from tests.ledger.making import NOW
 
 
 def post(api: Client, *events: object) -> tuple[int, dict]:
@@ -192,11 +187,3 @@ def test_an_api_key_that_only_reads_leaves_the_observation_to_prefect(
     monkeypatch.setenv("ASSETFLOW_API_KEY", "wrong")
     with pytest.raises(ApiRefused, match="401"):
         _told_to_api(ORDERS, {None: "2"})
-
-
-def test_rule_8_2_only_a_source_may_be_observed(api: Client, ledger: Ledger) -> None:
-    made = FlowDeclaration(ConsumerOptions(to_schedule(CUSTOMERS)), (ORDERS,), (CUSTOMERS,))
-    ledger.writer.consumers.deploy("load/shop", NUMBER, None, declaration_to_text(made), False, False, NOW)
-    with RemoteApi(str(api.base_url)) as remote, pytest.raises(ApiRefused, match="Observe sources only"):
-        remote.observe(ORDERS, {None: "1"})
-    assert ledger.reader.events.find() == []

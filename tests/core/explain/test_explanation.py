@@ -162,14 +162,6 @@ def test_what_is_said_of_a_consumer(given_facts: ConsumerFacts, words: str) -> N
     assert words in " ".join([told.words, *told.notes])
 
 
-def test_a_decision_names_the_event_that_completed_it() -> None:
-    a, again, b, later = event(A, 1), event(A, 2), event(B, 3), event(B, 4)
-    told = explain_decision(DecisionFacts(made(a, again, b, later), "flow/one"), consumer(A & B), KnownNames())
-    assert told.completed_by == b
-    assert "a AND b" in told.words
-    assert json.loads(json.dumps(as_json(told)))["completed_by"] == str(b.id)
-
-
 HOUR = timedelta(hours=1)
 AT_ONE = NOW + HOUR
 BEFORE = DecisionBefore(NOW, AT_ONE)

@@ -53,17 +53,3 @@ def test_the_same_decisions_in_any_order(seed: int) -> None:
     adoption.finish(after, after.consumers.live(), NOON)
     assert {each.id for each in after.changes.decisions} == {each.id for each in before.changes.decisions}
     assert [set(after.queues.queued(n, None)) for n in (1, 2)] == [set(before.queues.queued(n, None)) for n in (1, 2)]
-
-
-def test_a_decision_of_which_an_update_is_gone_is_taken_over_with_the_others() -> None:
-    a, b = (Recording(uuid4(), (AssetEvent(uuid4(), Asset(uri), NOON, Origin("api")),)) for uri in "ab")
-    before = new_state()
-    for each in (a, b):
-        record_and_pass(before, each, NOON)
-    adoption, after = Adoption(map(of, before.changes.decisions)), new_state()
-    record_and_pass(after, b, NOON, adoption.pass_over)
-    assert [each.consumer for each in after.changes.decisions] == [2]
-    adoption.finish(after, after.consumers.live(), NOON)
-    both = [each for each in after.changes.decisions if each.consumer == 1]
-    assert [each.id for each in both] == [each.id for each in before.changes.decisions if each.consumer == 1]
-    assert not after.queues.queued(1, None)

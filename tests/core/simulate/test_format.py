@@ -1,9 +1,11 @@
-"""What is not in the format of scenarios is refused, with file, scenario and step."""
+"""What is in the format of scenarios, also as flows, and what is refused with file, scenario and step."""
 
 from typing import Any
 
 import pytest
 
+import assetflow
+from assetflow import Asset, flow
 from assetflow.core.simulate import read_scenario, simulate
 from assetflow.errors import InvalidScenario
 
@@ -101,3 +103,32 @@ def test_flows_that_keep_each_other_running_are_refused_by_name(takes: float) ->
     }
     with pytest.raises(InvalidScenario, match=r"keep each other running: (a → b → a|b → a → b)\."):
         simulate(scenario({"event": "a"}, {"advance": 3600}, consumers=circle, passes="live"))
+
+
+orders, customers = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers")
+
+
+@flow(schedule=[orders, customers])
+def report() -> None:
+    raise AssertionError
+
+
+@flow(schedule=Asset.ref(name="orders"))
+def by_name() -> None: ...
+
+
+def test_flows_run_on_the_updates_of_assets() -> None:
+    answer: Any = assetflow.simulate([report, by_name], [orders, customers, {"event": orders, "extra": {"rows": 3}}])
+    assert [(run["step"], run["consumer"]) for run in answer["runs"]] == [(0, "by-name"), (1, "report"), (2, "by-name")]
+    assert [each["step"] for each in answer["queued"]["report"]] == [2]
+
+
+@pytest.mark.parametrize("wrong", [report.fn, flow(lambda: None), "report", None])
+def test_what_is_not_a_flow_with_a_schedule_is_refused(wrong: object) -> None:
+    with pytest.raises(InvalidScenario, match="is not a flow with a schedule"):
+        assetflow.simulate([wrong], [])
+
+
+def test_a_scenario_takes_no_steps_beside_its_own() -> None:
+    with pytest.raises(InvalidScenario, match="steps of its own"):
+        assetflow.simulate({"name": "s", "consumers": {}, "steps": []}, [orders])

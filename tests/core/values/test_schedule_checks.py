@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from assetflow import Asset, PartitionedAssetTimetable
+from assetflow.core.values.conditions import to_condition
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import check_schedule
 from assetflow.errors import (
@@ -22,6 +23,7 @@ from assetflow.partitions import (
     StartOfDayMapper,
     WeekWindow,
 )
+from tests.core.world import A, B
 
 ORDERS, CUSTOMERS = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers", name="customers")
 
@@ -87,3 +89,14 @@ def test_a_format_that_stands_for_nothing_is_named(mapper: StartOfDayMapper, ins
         check(PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=inside(mapper)))
     assert mapper.input_format in caught.value.message or mapper.output_format in caught.value.message
     assert "%Y, %m, %d" in caught.value.fix
+
+
+@pytest.mark.parametrize("value", ["s3://b/a", 5, None, {A}, object()])
+def test_what_is_no_condition_is_refused(value: Any) -> None:
+    with pytest.raises(InvalidSchedule, match="Asset"):
+        to_condition(value)
+
+
+def test_python_words_are_refused() -> None:
+    with pytest.raises(InvalidSchedule, match="orders & customers"):
+        bool(A and B)

@@ -16,22 +16,12 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.fold.freshness_source import PAGE, FreshnessTables
 from assetflow.ledger.fold.freshness_writing import write_freshness
 from tests.ledger.making import NOW, A, B, C, deploy, event, recording, update
-from tests.ledger.sql.test_plans import scans, statements
+from tests.ledger.sql.test_plans import statements
 from tests.ledger.write.test_kept import Place, kept
 
 
 def keyed(count: int, asset: Any = A) -> Any:
     return recording(*(event(asset, partition_key=f"k{number}") for number in range(count)))
-
-
-def test_one_more_event_of_a_key_reads_that_key_only(sqlite_ledger: Ledger) -> None:
-    deploy(sqlite_ledger, PartitionedAssetTimetable(assets=A & B), "waits/one")
-    sqlite_ledger.writer.events.record([keyed(3_000)], NOW)
-    with statements(sqlite_ledger) as sent:
-        ((_, decisions),) = sqlite_ledger.writer.events.record([update(B, partition_key="k7")], NOW)
-    assert [decision.target_key for decision in decisions] == ["k7"]
-    assert len(sent) < 40
-    assert scans(sqlite_ledger, sent) == []
 
 
 def test_of_very_many_queued_events_the_oldest_and_the_first_of_each_asset_and_key_are_read(ledger: Ledger) -> None:

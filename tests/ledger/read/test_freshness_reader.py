@@ -90,25 +90,6 @@ def test_8_16_a_plan_of_very_many_keys_shows_some_and_counts_all(ledger: Ledger)
     assert made.words == f"Of {len(keys)} keys: 1 running and {len(keys) - 1} skipped by catchup."
 
 
-def test_8_9_the_statements_do_not_grow_with_the_keys(sqlite_ledger: Ledger) -> None:
-    ledger = sqlite_ledger
-    deploy_maker(ledger, BY_KEY, [B], [A], "make/x")
-    sent: list[int] = []
-    for number in range(20):
-        run(ledger, record(ledger, A, partition_key=f"{number:03}"), B)
-        if number in (2, 19):
-            record(ledger, A, partition_key="001")
-            assert status(ledger, A).state == "source", "the flows are read once"
-            with statements(ledger) as given:
-                assert status(ledger, B).state == "stale"
-                ledger.reader.freshness.plan(NOW)
-            sent.append(len(given))
-            assert not scans(ledger, given, TABLES)
-            run(ledger, ledger.reader.decisions.find(limit=1), B)
-
-    assert sent[0] == sent[1]
-
-
 def layered(ledger: Ledger) -> list[Asset]:
     """Deploy five layers of 20 flows each: some are fresh, stale, missing or outdated, and some assets have keys."""
     layers = [[Asset(f"s3://lake/{layer}/{number:02}") for number in range(20)] for layer in range(6)]

@@ -234,12 +234,3 @@ def test_rule_8_2_a_rebuilt_ledger_owes_only_what_came_during_the_run(
     others, raw = [updated(LEFT, minutes(1)) for _ in range(before)], updated(RAW, minutes(2))
     later, pin = [updated(RAW, minutes(3))] * came, Pin(3, raw.events[0].id, minutes(2))
     assert owed_after_rebuild(new_ledger(), *others, raw, *later, made(CORE, {RAW.uri: pin}, minutes(4))) == came
-
-
-@pytest.mark.parametrize(("recorded", "owed"), [(2.5, 1), (3, 0)])
-def test_rule_8_2_a_ledger_without_the_event_takes_the_newest_up_to_its_instant(
-    new_ledger: NewLedger, recorded: float, owed: int
-) -> None:
-    raw, later = updated(RAW, minutes(2)), updated(RAW, minutes(3))
-    unknown = Pin(9, uuid4(), minutes(recorded))
-    assert owed_after_rebuild(new_ledger(), raw, later, made(CORE, {RAW.uri: unknown}, minutes(4))) == owed

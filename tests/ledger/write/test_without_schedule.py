@@ -12,7 +12,6 @@ from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger.records import ConsumerFilter
-from tests.ledger.sql.test_plans import statements
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, SPACE, Place, kept, only
 
 COMPLETED = RunEnd("Completed", "completed")
@@ -91,19 +90,3 @@ def test_8_17_a_rebuilt_ledger_knows_what_it_read(place: Place) -> None:
     assert (state(place, CORE), state(place, BOARD)) == (("fresh", False), ("fresh", False))
     place.update(RAW)
     assert (state(place, CORE), state(place, BOARD)) == (("stale", True), ("fresh", True))
-
-
-def test_where_nothing_is_compared_an_update_costs_what_it_did(place: Place) -> None:
-    costs: list[int] = []
-    for number in range(2):
-        asset = Asset(f"s3://lake/{number}")
-        if number:
-            place.deploy("core", unscheduled([RAW], [asset]))
-        place.update(asset)
-        with statements(place.ledger) as sent:
-            place.update(asset)
-        costs.append(len(sent))
-    assert costs[0] == costs[1]
-    with place.ledger.writes() as connection:
-        for table in ("data_flow", "item", "item_version", "consumer_token"):
-            assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one() == 0

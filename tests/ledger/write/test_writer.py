@@ -39,16 +39,6 @@ def test_event_comes_back_as_it_was(ledger: Ledger) -> None:
     assert ledger.reader.events.find(EventFilter(flow_run_id=run.id)) == [made]
 
 
-def test_a_part_of_a_large_refused_payload_is_kept(ledger: Ledger) -> None:
-    """It may contain what a database cannot hold, such as NUL in a reason on Postgres."""
-    ledger.writer.events.refuse({"id": 7, "data": "x" * 1_000_000}, "too bad\0\udce9", "2.7", "prefect", uuid4(), NOW)
-    ledger.writer.events.refuse({"n": 10**5000, "r": float("nan"), "f": "\udce9"}, "bad", None, "api", None, NOW)
-    small, large = ledger.reader.events.refused()
-    assert large.reason == "too bad\ufffd\ufffd"
-    assert len(str(large.payload)) < 20_000
-    assert small.payload == {"n": hex(10**5000), "r": "NaN", "f": "\ufffd"}
-
-
 def test_same_name_of_another_deployment_is_a_new_consumer(ledger: Ledger) -> None:
     old = deploy(ledger, A & B)
     ledger.writer.events.record([update(A)], NOW)
