@@ -16,10 +16,8 @@ JSON = {"content-type": "application/json"}
         ("/api/v1/events", {}, "body.events is missing", "Send it, too"),
         ("/api/v1/events", {"events": 1}, "body.events is not a list", "Send a JSON list, as in [1, 2]"),
         ("/api/v1/events", {"events": []}, "body.events is empty", "Fill it, or leave it out"),
-        ("/api/v1/events", [], "body is not an object", 'Send a JSON object, as in {"name": "value"}'),
         ("/api/v1/events/known", {"ids": ["x"]}, "body.ids.0 is not a UUID", "Write an id as in"),
         ("/api/v2/assets/events", {"asset_id": -1}, "body.asset_id is less than 0", "at least 0"),
-        ("/api/v2/assets/events", {"asset_id": 1.5}, "body.asset_id is not a whole number", "Send a whole number"),
         ("/api/v2/assets/events", {"asset_id": "x" * 9}, "body.asset_id is not a whole number", "Send a whole number"),
         ("/api/v2/assets/1/materialize", {"note": 1}, "body.note is not a text", "Send a text in double quotes"),
         (

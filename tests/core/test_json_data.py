@@ -4,7 +4,6 @@ import json
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import IntEnum, StrEnum
-from fractions import Fraction
 from pathlib import PurePosixPath
 from typing import Any
 from uuid import UUID
@@ -59,27 +58,19 @@ def nested(levels: int) -> Any:
     ("data", "told"),
     [
         ({"n": 2**63}, "extra.n is an integer beyond 64 bits; integers lie within ±9223372036854775807"),
-        ({"n": -(2**63)}, "extra.n is an integer beyond 64 bits"),
-        ({"n": 10**5000}, "extra.n is an integer beyond 64 bits"),
         ({"files": [{}, {}, {}, {"size": 2**64}]}, "extra.files[3].size is an integer"),
         ({"rate": float("nan")}, "extra.rate is not JSON: it is NaN"),
         ({"rate": (0.5, float("inf"))}, "extra.rate[1] is not JSON: it is Infinity"),
-        ({"rate": float("-inf")}, "it is -Infinity"),
         ({"f": "caf\udce9"}, "extra.f holds the lone surrogate U+DCE9"),
-        ({"f": "\ud83d\ude00"}, "extra.f holds the lone surrogate U+D83D"),
         ({"f": "a\0b"}, "extra.f holds the character NUL"),
         ({"a b": {"é": object()}}, r'extra["a b"]["\u00e9"] is not JSON: it is of the type object'),
         ({"x": {"\udce9": 1}}, r'extra.x has the key "\udce9", which is not valid text'),
-        ({"x": {"a\0": 1}}, r'extra.x has the key "a\u0000", which is not valid text'),
         ({"x": {(1, 2): 1}}, "extra.x is not JSON: it has a key that is a tuple"),
         ({float("nan"): 1}, "the key of extra is not JSON: it is NaN"),
         ({"x": {1: "a", "1": "b"}}, 'extra.x has two keys that both become "1"'),
         ({"x": Decimal("1.5")}, "extra.x is not JSON: it is of the type Decimal"),
-        ({"x": Fraction(1, 3)}, "extra.x is not JSON: it is of the type Fraction"),
         ({"x": numpy.float32("nan")}, "extra.x is not JSON: it is NaN"),
-        ({"x": numpy.uint64(2**63)}, "extra.x is an integer beyond 64 bits"),
         ({"x": PurePosixPath("a\0b")}, "extra.x holds the character NUL"),
-        ({"x": {1, 2}}, "extra.x is not JSON: it is of the type set"),
         ({"x": nested(50)}, "is nested more than 50 levels deep"),
     ],
 )

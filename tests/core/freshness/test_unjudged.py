@@ -19,11 +19,9 @@ AT_NINE = FreshnessPolicy(HOUR, deadline="0 9 * * *")
     [
         (ALWAYS, "pass", CURRENT, HOUR / 3, "pass"),
         (ALWAYS, "pass", CURRENT, HOUR * 2 / 3, "unknown"),
-        (ALWAYS, "pass", CURRENT, 2 * HOUR, "unknown"),
         (ALWAYS, "warn", NOON - HOUR * 2 / 3, HOUR / 3, "warn"),
         (ALWAYS, "warn", NOON - 2 * HOUR, HOUR, "unknown"),
         (ALWAYS, "fail", NOON - 2 * HOUR, HOUR, "fail"),
-        (ALWAYS, "unknown", None, HOUR, "unknown"),
         (AT_NINE, "pass", CURRENT, 2 * HOUR, "pass"),
         (AT_NINE, "pass", CURRENT, 5 * HOUR, "unknown"),
     ],

@@ -27,26 +27,19 @@ PLAIN = {"id": NUMBER, "uri": "s3://shop/orders", "occurred": "2026-01-01T00:00:
     [
         ({"id": None}, "id is missing"),
         ({"id": 5}, "id is 5, not a UUID"),
-        ({"id": {"a": "\udce9"}}, 'id is {"a": "\\ufffd"}, not a UUID'),
         ({"uri": None}, "uri is missing"),
-        ({"uri": ["s3://shop/orders"]}, 'uri is ["s3://shop/orders"], not a text'),
         ({"uri": "s3://shop/a\0b"}, "holds the control character U+0000"),
-        ({"names": ["a\0b"]}, "The name 'a\\x00b' is not valid text"),
         ({"extra": {"x": "y" * 70_000}}, "the extra has 70008 bytes, the limit is 65536"),
         ({"names": "n"}, 'names is "n", not a list of texts'),
         ({"name": "a\0b"}, "The name 'a\\x00b' is not valid text"),
         ({"group": "\udce9"}, "the group '\\udce9' of s3://shop/orders is not valid text"),
-        ({"occurred": None}, "occurred is missing"),
         ({"occurred": "noon"}, 'occurred is "noon", not a time'),
         ({"occurred": "0001-01-01T00:00+14:00"}, 'occurred is "0001-01-01T00:00+14:00", not a time'),
         ({"extra": [1]}, "extra is of type list, not a JSON object"),
         ({"extra": {"n": 2**64}}, "extra.n is an integer beyond 64 bits"),
         ({"asset_extra": {"n": float("nan")}}, "asset_extra.n is not JSON: it is NaN"),
         ({"partition_key": 5}, "partition_key is 5, not a text"),
-        ({"partition_key": "a\0b"}, "The partition key 'a\\x00b' is not valid text"),
-        ({"aliases": {"x": 1}}, 'aliases is {"x": 1}, not a list of texts'),
         ({"aliases": ["x", 5]}, "aliases[1] is 5, not a text"),
-        ({"aliases": ["\udce9"]}, "The name of an alias '\\udce9' is not valid text"),
     ],
 )
 def test_what_is_wrong_is_refused_in_a_sentence(changed: dict[str, Any], told: str) -> None:
@@ -61,11 +54,9 @@ def test_what_is_wrong_is_refused_in_a_sentence(changed: dict[str, Any], told: s
     [
         ({}, "the recording has no list of events"),
         ({"recording": NUMBER, "events": ["x"]}, 'events[0] is "x", not a JSON object'),
-        ({"recording": NUMBER, "events": [[]]}, "events[0] is [], not a JSON object"),
         ({"events": []}, "the id of the recording is missing"),
         ({"recording": 5, "events": []}, "the id of the recording is 5, not a UUID"),
         ({"version": 3}, "this is version 3 of an update, and this assetflow reads version 1"),
-        ({"version": {"a": 1}}, 'this is version {"a": 1} of an update'),
     ],
 )
 def test_a_recording_that_is_none_is_refused_in_a_sentence(data: dict[str, Any], told: str) -> None:
