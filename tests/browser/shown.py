@@ -63,15 +63,3 @@ def violations(page: Page, root: str = "document") -> list[tuple[str, list[str]]
     page.evaluate(AXE.read_text())
     found = page.evaluate(f"axe.run({root}, {{resultTypes: ['violations'], rules: {RULES}}})")
     return [(each["id"], [node["html"][:200] for node in each["nodes"]][:3]) for each in found["violations"]]
-
-
-class Clicks:
-    """Counts the clicks on a page."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.count = 0
-
-    def on(self, name: str | re.Pattern[str], role: str = "link") -> None:
-        self.page.get_by_role(role, name=name).first.click()  # pyright: ignore[reportArgumentType]
-        self.count += 1

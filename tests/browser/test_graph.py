@@ -1,6 +1,5 @@
 """The graph in a browser: picture, list and address agree, what is opened stays in its place, a large one is quick."""
 
-import random
 import re
 from datetime import UTC, datetime
 from typing import Any
@@ -10,12 +9,9 @@ from playwright.sync_api import Page, expect
 
 from assetflow import Eager
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.conditions import AssetAll
-from assetflow.ledger import Ledger
 from tests.browser.shown import Shown
 from tests.browser.site import START, update
 from tests.cli.shop import deploy
-from tests.environment.waiting import until
 from tests.ledger.making import deploy_maker
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
@@ -99,76 +95,3 @@ def test_states_change_by_themselves_and_nodes_stay(shown: Shown) -> None:
     assert sign("asset:s3://live/core") == "good"
     assert page.evaluate(f"{GRAPH}.edges('.stale').length") == 0
     assert places(page) == before
-
-
-LAYERS = ("raw", "staging", "clean", "core", "marts", "reports", "exports")
-
-
-def make_big(ledger: Ledger, per_layer: int = 215, flows: int = 500) -> None:
-    """Deploy flows, each of which makes three of 1,500 assets from three of the layer before."""
-    chance = random.Random(22)
-    layers = [
-        [
-            Asset(f"s3://big/{layer}/{number:04}", name=f"{layer}_{number:04}", group=layer)
-            for number in range(per_layer)
-        ]
-        for layer in LAYERS
-    ]
-    mixed = [chance.sample(layer, per_layer) for layer in layers]
-    hub, kept = layers[0][0], set[Asset]()
-    for number in range(flows):
-        layer = 1 + number % (len(LAYERS) - 1)
-        first = number // 6 * 3 % per_layer
-        before, made = mixed[layer - 1][first:][:3], layers[layer][first:][:3]
-        inputs = [*before, hub] if number % 25 == 0 else before
-        # Only one Eager flow may make an asset.
-        schedule = Eager() if kept.isdisjoint(made) else AssetAll(*inputs)
-        kept.update(made)
-        deploy_maker(ledger, schedule, made, inputs, f"build-{LAYERS[layer]}/{number:03}", at=START)
-
-
-@pytest.mark.timeout(400)
-def test_a_graph_of_2000_nodes_can_be_panned(shown: Shown) -> None:
-    make_big(shown.ledger)
-    page = shown.drawn("/graph?fold=false")
-    assert page.evaluate(f"{GRAPH}.nodes('[sign = \"missing\"]').length") > 1000
-    # The machine has other work, too: what is quick enough once is quick enough.
-    until(lambda: milliseconds_to_sketch(page) < 1000)
-    until(lambda: moves_smoothly(page))
-
-
-def moves_smoothly(page: Page) -> bool:
-    """Return whether most frames of a drag take at most a thirtieth of a second, and none more than 200 ms."""
-    took = frames_while_moving(page)
-    return took[len(took) // 2] <= 1000 / 30 and took[-1] <= 200
-
-
-def milliseconds_to_sketch(page: Page) -> float:
-    """Load the page, and return how long after its last byte something is seen; Cytoscape's picture replaces that."""
-    page.reload()
-    expect(page.locator("#graph")).to_have_attribute("data-nodes", re.compile(r"^2\d{3}$"), timeout=20_000)
-    expect(page.locator(".graph-sketch")).to_have_count(0)
-    page_came = "performance.getEntriesByType('navigation')[0].responseEnd"
-    return page.evaluate(f"performance.getEntriesByName('graph-sketch')[0].startTime - {page_came}")
-
-
-def frames_while_moving(page: Page) -> list[float]:
-    """Drag the picture, and return the milliseconds of each frame meanwhile, the shortest first."""
-    box = page.locator("#graph").bounding_box()
-    assert box is not None
-    page.evaluate(
-        """() => {
-          const frames = window.frames_ = []; let last = performance.now();
-          const tick = (now) => {
-            frames.push(now - last); last = now;
-            if (window.frames_ === frames) requestAnimationFrame(tick);
-          };
-          requestAnimationFrame(tick);
-        }"""
-    )
-    page.mouse.move(box["x"] + 40, box["y"] + 40)
-    page.mouse.down()
-    for step in range(60):
-        page.mouse.move(box["x"] + 40 + 4 * step, box["y"] + 40 + 3 * step)
-    page.mouse.up()
-    return sorted(page.evaluate("window.frames_"))

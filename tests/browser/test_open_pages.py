@@ -115,30 +115,6 @@ def test_a_refused_form_has_an_address_and_the_focus(shown: Shown) -> None:
     shown.complaints[:] = [each for each in shown.complaints if "status of 422" not in each]
 
 
-def test_a_range_is_drawn_over_the_map_and_the_arrows_go_through_it(shown: Shown) -> None:
-    drawn = Asset("s3://lake/drawn", name="drawn")
-    deploy(shown.ledger, "drawn/shop", CUSTOMERS, produces=(drawn,))
-    for number in range(1, 29):
-        update(shown.ledger, drawn, timedelta(minutes=number), f"2026-02-{number:02}")
-    page = shown.drawn("/asset?asset=drawn")
-    page.get_by_title("2026-02-20: updated").hover()
-    page.mouse.down()
-    page.get_by_title("2026-02-03: updated").hover()
-    page.mouse.up()
-    expect(page).to_have_url(re.compile("/asset.asset=drawn$"))
-    form = page.get_by_role("form", name="Backfill a range")
-    expect(form.get_by_label("From")).to_have_value("2026-02-03")
-    expect(form.get_by_label("to", exact=True)).to_have_value("2026-02-20")
-    assert page.locator(".cell.chosen").count() == 18
-    page.get_by_title("2026-02-28: updated").focus()
-    page.keyboard.press("ArrowLeft")
-    expect(page.get_by_title("2026-02-27: updated")).to_be_focused()
-    assert violations(page) == []
-    form.get_by_role("button", name="Backfill").click()
-    expect(page.get_by_label("From")).to_have_value("2026-02-03")
-    expect(page.get_by_label("Asset", exact=True)).to_have_value(drawn.uri)
-
-
 def words(page: Page) -> str:
     return page.locator("body").inner_text()
 

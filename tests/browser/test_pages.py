@@ -7,9 +7,14 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Locator, expect
 
+from assetflow.api.requests import Backend
+from assetflow.api.security import Access, Keys
 from assetflow.core.values.assets import Asset
+from assetflow.ledger import Ledger
+from assetflow.web import create_site
+from tests.api.serving import serving
 from tests.browser.shown import Shown, violations
-from tests.browser.site import EVIL, running_site, update
+from tests.browser.site import EVIL, START, running_site, update
 from tests.cli.shop import CUSTOMERS, ORDERS, deploy
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
@@ -152,3 +157,27 @@ def test_the_condition_pops_up_and_goes_by_keyboard(shown: Shown) -> None:
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.get_by_role("button", name="waiting for 2 assets")).to_be_focused()
+
+
+def test_the_first_command_is_copied_in_one_click(browser: Browser, tmp_path: Path) -> None:
+    with Ledger.open(tmp_path / "ledger.db", now=START) as ledger:
+        deploy(ledger, "report/nightly", ORDERS)
+        with serving(create_site(Backend(ledger), Access(Keys("")))) as url:
+            shown = Shown(browser, url, ledger)
+            page = shown.drawn("/", permissions=["clipboard-read", "clipboard-write"])
+            page.get_by_role("button", name="Copy").click()
+            expect(page.get_by_role("button", name="Copied")).to_be_visible()
+            assert page.evaluate("navigator.clipboard.readText()") == page.locator("#first-run").text_content()
+            page.context.close()
+            assert not shown.complaints
+
+
+def test_the_palette_needs_no_click(shown: Shown) -> None:
+    page = shown.drawn("/consumers")
+    page.keyboard.press("Control+k")
+    # What was updated last is shown before anything is typed: Enter, pressed at once, waits for what is found.
+    expect(page.locator("#hits")).to_contain_text("Updated last")
+    assert violations(page) == []
+    page.keyboard.type("customers")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="customers")).to_be_visible()

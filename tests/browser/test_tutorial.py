@@ -134,25 +134,3 @@ def test_pause_empty_the_queue_and_resume(page: Page, here: ServedInstallation) 
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_text("it still needs ")).to_be_visible()
     assert here.runs(deployment) == []
-
-
-def test_run_now_by_keyboard_alone(page: Page, here: ServedInstallation) -> None:
-    deployment = here.deploy("by-hand", Asset(here.uri("a")))
-    here.wait_for_consumers()
-    page.goto(f"/consumers/{here.deployments[deployment]}")
-    page.get_by_role("button", name="Run now").focus()
-    page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog")
-    expect(dialog).to_be_visible()
-    press_tab_until(page, "Start the run")
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("A flow run was started.")).to_be_visible()
-    here.run_of(deployment)
-
-
-def press_tab_until(page: Page, name: str) -> None:
-    for _ in range(20):
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.textContent.trim()") == name:
-            return
-    raise AssertionError(f"{name} cannot be reached with Tab")

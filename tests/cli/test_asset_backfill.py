@@ -11,12 +11,11 @@ from uuid import uuid5
 
 import pytest
 
-from assetflow.core.partitions import IdentityMapper
 from assetflow.crash_points import BackfillPoint
 from assetflow.ledger import Ledger
 from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import raw_core_board
-from tests.ledger.write.test_kept import CORE, RAW, Place, kept
+from tests.ledger.write.test_kept import CORE, RAW, Place
 
 
 @pytest.fixture
@@ -56,21 +55,6 @@ def test_a_failed_backfill_says_what_to_do(place: Place, call: Call, monkeypatch
     assert "0 of 2 runs done, 1 failed, 1 taken off" in waited.out
     assert "assetflow backfill resume 1" in waited.out
     assert call("backfill", "resume", "1", "--json").json["state"] == "running"
-
-
-def test_keys_and_ranges(ledger: Ledger, call: Call) -> None:
-    place = Place(ledger, datetime.now(UTC))
-    place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), catchup="none"))
-    assert "Name them" in call("backfill", CORE.uri).err
-    for day in (1, 2, 3):
-        place.update(RAW, f"2026-11-0{day}")
-    waves = call("backfill", CORE.uri, "--from", "2026-11-02", "--to", "2026-11-03", "--dry-run", "--json").json[
-        "waves"
-    ]
-    assert waves == [{"core/shop": ["2026-11-02", "2026-11-03"]}]
-    given = call("backfill", CORE.uri, "--keys", "2026-11-09", "--dry-run", "--json").json["waves"]
-    assert given == [{"core/shop": ["2026-11-09"]}]
-    assert len(call("backfill", CORE.uri, "--dry-run", "--json").json["waves"][0]["core/shop"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -66,10 +66,3 @@ def test_a_command_that_reads_nothing_imports_no_database(home: Path, arguments:
 )
 def test_a_command_on_the_ledger_imports_neither_prefect_nor_alembic(home: Path, arguments: tuple[str, ...]) -> None:
     assert not imported(home, *arguments) & {"prefect", "alembic", "fastapi", "opentelemetry", "pyspark", "pandas"}
-
-
-def test_a_command_imports_only_what_its_own_topic_needs(home: Path) -> None:
-    read = imported(home, "assets", "ls")
-    assert "assetflow.ledger.read.assets" in read
-    assert not read & {f"assetflow.ledger.read.{topic}" for topic in ("pruning", "backfills", "freshness", "watchers")}
-    assert "assetflow.ledger.write.prune" not in imported(home, "emit", "s3://lake/a")

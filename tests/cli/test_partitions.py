@@ -115,21 +115,6 @@ def test_missing_only_leaves_out_what_has_run(ledger: Ledger, call: Call, evalua
     assert len(ledger.reader.decisions.find()) == 4
 
 
-def test_keys_may_be_named_and_consume_nothing(ledger: Ledger, call: Call, evaluated: Evaluated) -> None:
-    deploy(ledger, "report/shop", ROLLED_UP)
-    update(ledger, HOURLY, 1, "2026-01-01T00:00:00")
-    evaluated()
-    assert call("backfill", "report", "--keys", "2026-01-01", "--keys", "2026-02-01").code == 0
-    run = ledger.reader.decisions.by_key(1)["2026-02-01"].flow_run_id
-    assert "because a backfill asked for it" in call("explain", "--run", str(run)).out
-    assert call("partitions", "ls", "report", "--json").json["totals"] == {
-        "pending": 1,
-        "done": 2,
-        "running": 0,
-        "failed": 0,
-    }
-
-
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [

@@ -95,23 +95,6 @@ def test_a_waiting_decision_is_given_up_by_somebody_for_a_reason(ledger: Ledger,
     assert call("queue", "replay", str(decision.id)).code == 0
 
 
-def test_a_decision_is_named_by_what_the_list_shows(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    (first,), (second,) = update(ledger, ORDERS, 1), update(ledger, ORDERS, 2)
-    ledger.writer.decisions.launched(first.id, event_id(9), NOON)
-    assert f"decision {first.id}" in call("decisions", "show", "1").out
-    assert f"decision {first.id}" in call("decisions", "show", str(event_id(9))).out
-    assert call("decisions", "give-up", "1", "--why", "x").code == 2, "it has its run"
-    assert call("decisions", "give-up", "2", "--why", "x", "--json").json["id"] == str(second.id)
-    assert call("queue", "replay", "2", "--json").json == [{"id": str(second.id), "status": "waiting"}]
-    for unknown in ("0", "3", str(2**70)):
-        refused = call("decisions", "show", unknown)
-        assert (refused.code, f"no decision has the number {unknown}" in refused.err) == (2, True)
-    nonsense = call("decisions", "show", "x")
-    assert nonsense.code == 2
-    assert "neither the number of a decision nor an id" in " ".join(nonsense.err.replace("│", " ").split())
-
-
 @pytest.fixture
 def failed(ledger: Ledger) -> Place:
     place = Place(ledger)

@@ -11,9 +11,7 @@ import respx
 
 from assetflow import Asset, AssetWatcher
 from assetflow.core.values.events import Recording
-from assetflow.core.wire.deployments import CURSOR as REFUSED
-from assetflow.core.wire.deployments import RefusedDeployment
-from assetflow.errors import InvalidSchedule, LedgerError
+from assetflow.errors import LedgerError
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.process.status import HeldUpWriter
 from assetflow.ledger import Holder, Ledger
@@ -25,7 +23,6 @@ from tests.cli.conftest import API_URL, Call
 from tests.cli.shop import NOON, ORDERS, deploy, event_id, update
 from tests.evaluator.fakes import recording
 from tests.evaluator.ledgers import LedgerHere
-from tests.ledger.read.test_ended_runs import ended
 
 # No process has so high a number.
 NOBODY = 2**30
@@ -63,27 +60,6 @@ def test_all_is_well(ledger: Ledger, call: Call) -> None:
     assert said["standbys"] == []
     assert said["prefect"] == {"url": API_URL, "reachable": True, "error": None}
     assert said["lag"] == {"updates": 0, "oldest": None}
-
-
-@respx.mock
-def test_refused_deployments_and_failed_runs_are_counted(ledger: Ledger, call: Call) -> None:
-    evaluate(ledger)
-    prefect_holds()
-    deploy(ledger, "report/nightly", ORDERS)
-    update(ledger, ORDERS, 1)
-    (decision,) = ledger.reader.decisions.find()
-    run = uuid4()
-    ledger.writer.decisions.launched(decision.id, run, NOON)
-    ledger.writer.decisions.ended("Failed", NOON, flow_run_id=run, outcome="failed")
-    ledger.writer.ended_runs.add([ended(decision.deployment_id, 1)], NOON)
-    refused = RefusedDeployment.of(uuid4(), "bad/nightly", InvalidSchedule("it makes nothing", rule="8.1"), "")
-    ledger.writer.set_cursor(REFUSED, [refused.to_row()])
-    said = call("status", "--json").json
-    assert (said["refused_deployments"], said["refused"]) == (1, 0)
-    out = " ".join(call("status").out.split())
-    assert "needs you" in out
-    assert "failed report/nightly it broke" in out
-    assert "refused deployments 1, see `assetflow consumers refused`" in out
 
 
 @respx.mock

@@ -1,7 +1,6 @@
 """The recipes of docs/cookbook.md do what the page says."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,16 +33,6 @@ def test_a_landing_zone(h: Harness, piece: Piece) -> None:
     assert [path.partition("landing/")[2] for path in loaded] == ["date=2026-01-01/a.json", "date=2026-01-02/a.json"]
 
 
-def test_dbt_after_spark(piece: Piece, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = piece("docs/cookbook.md", 1)
-    program = tmp_path / "dbt"
-    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/called\n')
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    page.dbt_build.fn()
-    assert (tmp_path / "called").read_text() == "build --select source:lake.orders+\n"
-
-
 def test_a_month_close(piece: Piece) -> None:
     page = piece("docs/cookbook.md", 2)
     books = [page.ledger, page.bank, page.payroll]
@@ -59,11 +48,3 @@ def test_small_files_in_batches(piece: Piece) -> None:
     page = piece("docs/cookbook.md", 8)
     few = [*([page.drops] * 3), {"advance": 300}]
     assert [number for _, number in runs(page.load_batch, few)] == [3]
-
-
-def test_a_model_trained_weekly(piece: Piece) -> None:
-    page = piece("docs/cookbook.md", 9)
-    sunday, opening = "2026-01-04T12:00:00Z", "2026-01-05T04:00:00Z"
-    assert runs(page.train, [at(sunday, page.sales), at(sunday, page.weather), at(opening)]) == [(opening, 2)]
-    steps = [at(sunday, page.sales), at("2026-01-05T05:00:00Z", page.sales), at("2026-01-05T05:30:00Z", page.weather)]
-    assert runs(page.train, steps) == [("2026-01-05T05:30:00Z", 2)]

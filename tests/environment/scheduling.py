@@ -7,9 +7,9 @@ ON_ONE_SESSION = (
     "tests/spark/test_docstrings.py",
     "tests/spark/test_partitions.py",
     "tests/spark/test_publish.py",
+    "tests/spark/test_schemas.py",
     "tests/spark/test_session.py",
     "tests/spark/test_stopping.py",
-    "tests/spark/test_table_versions.py",
     "tests/spark/test_task.py",
 )
 

@@ -6,6 +6,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from unittest.mock import MagicMock, Mock
 from uuid import uuid4
 
 import pytest
@@ -14,6 +15,7 @@ from assetflow.authoring.recording import TaskRecording
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin
 from assetflow.errors import InvalidEvent, PublishFailed, UnknownAsset
+from assetflow.spark.data_files import table_version
 from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.publish import publish, publish_together
 from assetflow.spark.reading import read
@@ -264,3 +266,21 @@ def test_rule_8_2_a_version_that_is_none_is_refused_before_anything_is_written(s
     with pytest.raises(InvalidEvent):
         publish(spark.range(1), orders, data_version=" ")
     assert not path_of(orders).exists()
+
+
+def test_rule_8_2_the_version_of_a_delta_table_names_the_table_too() -> None:
+    spark = MagicMock()
+    spark.sql.return_value.select = lambda column: Mock(collect=lambda: [({"id": "ab", "version": "7"}[column],)])
+    assert table_version(spark, "s3a://lake/t", "delta") == "ab-7"
+    asked = [each.args[0] for each in spark.sql.call_args_list]
+    assert asked == ["DESCRIBE DETAIL delta.`s3a://lake/t`", "DESCRIBE HISTORY delta.`s3a://lake/t` LIMIT 1"]
+
+
+def test_rule_8_2_the_version_of_an_iceberg_table_is_its_newest_snapshot() -> None:
+    spark = MagicMock()
+    snapshots = spark.read.format("iceberg").load
+    newest = snapshots.return_value.orderBy
+    newest.return_value.limit.return_value.select.return_value.collect.return_value = [("8123",)]
+    assert table_version(spark, "s3a://lake/t", "iceberg") == "8123"
+    snapshots.assert_called_once_with("s3a://lake/t#snapshots")
+    newest.assert_called_once_with("committed_at", ascending=False)

@@ -1,53 +1,81 @@
 """The columns of a dataset are those of all its parts, whichever file Spark looks into first."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from assetflow.spark.connect import stop_recorded_server
+from assetflow.core.values.assets import Asset
+from assetflow.errors import PublishFailed, ReadFailed
+from assetflow.spark.publish import publish
+from assetflow.spark.reading import read
 
-pytestmark = [pytest.mark.long, pytest.mark.spark]
+pytestmark = [pytest.mark.spark, pytest.mark.rule("2.8")]
 
 
-@pytest.mark.rule("2.8")
-@pytest.mark.timeout(600)
-def test_parts_with_other_columns_are_read_as_one(child: Callable[..., Any], tmp_path: Path) -> None:
-    try:
-        found = child(
-            "schemas_child.py", str(tmp_path), ASSETFLOW_SPARK_REMOTE="local", ASSETFLOW_SPARK_MASTER="local[1]"
-        )
-    finally:
-        stop_recorded_server()
+def shown(frame: Any) -> list[list[str]]:
+    """The columns with their types, and the rows."""
+    columns = [f"{each.name} {each.dataType.simpleString()}" for each in frame.schema]
+    return [columns, *sorted([str(each) for each in row] for row in frame.collect())]
 
-    columns = ["id bigint", "who struct<name:string,age:int>", "note string"]
-    first, second = ["1", "Row(name='ada', age=None)", "None"], ["1099511627776", "Row(name=None, age=7)", "x"]
-    for form in ("parquet", "orc", "json"):
-        assert found[f"{form} appended"] == [columns, first, second], form
-        assert found[f"{form} keyed"] == [[*columns, "key string"], [*first, "d1"], [*second, "d2"]], form
-    assert found["types"] == [
-        [
-            *("byte int", "short bigint", "number double", "real double"),
-            *("money decimal(9,4)", "count decimal(12,2)", "key string"),
-        ],
-        ["1", "2", "3.0", "0.5", "1.2500", "7.00", "d1"],
+
+@pytest.mark.parametrize("form", ["parquet", "orc", "json"])
+@pytest.mark.parametrize("keyed", [True, False])
+def test_parts_with_other_columns_are_read_as_one(spark: Any, orders: Asset, form: str, keyed: bool) -> None:
+    ways: list[dict[str, Any]] = (
+        [{"partition_key": "d1"}, {"partition_key": "d2"}] if keyed else [{}, {"mode": "append"}]
+    )
+    # Spark finds columns of JSON by their exact names.
+    name = "id" if form == "json" else "ID"
+    narrow = spark.sql("SELECT 1 AS id, named_struct('name', 'ada') AS who")
+    wide = spark.sql(f"SELECT 'x' AS note, 1099511627776 AS {name}, named_struct('age', 7) AS who")
+    for frame, way in zip((narrow, wide), ways, strict=True):
+        publish(frame, orders, format=form, **way)
+    key, first, second = (["key string"], ["d1"], ["d2"]) if keyed else ([], [], [])
+    assert shown(read(orders, spark, format=form)) == [
+        ["id bigint", "who struct<name:string,age:int>", "note string", *key],
+        ["1", "Row(name='ada', age=None)", "None", *first],
+        ["1099511627776", "Row(name=None, age=7)", "x", *second],
     ]
-    assert found["filtered"] == 1
-    assert "read-failed" in found["conflict"]
-    assert "the column id is int in partition d1 and struct<a:string> in partition d2" in found["conflict"]
-    assert found["one by one"] == 1
-    assert "publish-failed" in found["append"]
-    assert "int in the data that is there and string in the new data" in found["append"]
-    assert found["append kept"] == 1
-    assert found["csv"] == [["id int"], ["1"], ["2"]]
-    assert "Spark finds columns of csv by their exact places" in found["csv append"]
-    assert "Spark finds columns of json by their exact names" in found["json append"]
-    assert found["foreign"] == [["id int", "note string"], ["1", "None"], ["2", "x"]]
-    assert found["foreign appended"][0] == ["id int", "note string", "flag boolean"]
-    assert len(found["foreign appended"]) == 4
-    assert found["nothing"] == {}
-    assert found["nothing read"] == [["id int", "hour string", "key string"]]
-    assert "read-failed" in found["delta"]
-    assert "Failed to find the data source: delta" in found["delta"]
-    assert found["schemas read"] == 1
+
+
+def test_numbers_become_as_wide_as_the_widest(spark: Any, orders: Asset) -> None:
+    narrow = "1Y AS byte, 2S AS short, 3 AS number, CAST(1.25 AS DECIMAL(5,2)) AS money, 7S AS count"
+    wide = "1 AS byte, 2L AS short, 3.5D AS number, CAST(1 AS DECIMAL(9,4)) AS money, CAST(7 AS DECIMAL(12,2)) AS count"
+    publish(spark.sql(f"SELECT {narrow}"), orders, partition_key="d1")
+    publish(spark.sql(f"SELECT {wide}").limit(0), orders, partition_key="d2")
+    columns = ["byte int", "short bigint", "number double", "money decimal(9,4)", "count decimal(12,2)", "key string"]
+    assert shown(read(orders, spark)) == [columns, ["1", "2", "3.0", "1.2500", "7.00", "d1"]]
+    assert read(orders, spark).where("number = 3 AND short = 2 AND count = 7 AND money = 1.25").count() == 1
+
+
+def test_columns_that_fit_no_common_type_are_refused(spark: Any, orders: Asset, tmp_path: Path) -> None:
+    publish(spark.sql("SELECT 1 AS id"), orders, partition_key="d1")
+    publish(spark.sql("SELECT struct('x' AS a) AS id"), orders, partition_key="d2")
+    with pytest.raises(ReadFailed, match="id is int in partition d1 and struct<a:string> in partition d2"):
+        read(orders, spark)
+    assert read(orders, spark, partition_keys=["d2"]).count() == 1
+    for form, other, words in (
+        ("parquet", "'x' AS id", "int in the data that is there and string in the new data"),
+        ("csv", "'x' AS note, 3 AS id", "Spark finds columns of csv by their exact places"),
+        ("json", "1 AS ID", "Spark finds columns of json by their exact names"),
+    ):
+        place = Asset(f"file://{tmp_path}/{form}")
+        publish(spark.sql("SELECT 1 AS id"), place, format=form)
+        with pytest.raises(PublishFailed, match=words):
+            publish(spark.sql(f"SELECT {other}"), place, format=form, mode="append")
+        assert read(place, spark, format=form).count() == 1
+
+
+def test_what_another_program_wrote_and_what_has_no_rows_have_their_columns(
+    spark: Any, orders: Asset, tmp_path: Path
+) -> None:
+    foreign = f"{tmp_path}/lake/orders"
+    spark.sql("SELECT 1 AS id").write.parquet(foreign)
+    spark.sql("SELECT 2 AS id, 'x' AS note").write.mode("append").parquet(foreign)
+    assert shown(read(orders, spark)) == [["id int", "note string"], ["1", "None"], ["2", "x"]]
+    publish(spark.sql("SELECT true AS flag"), orders, mode="append")
+    assert shown(read(orders, spark))[0] == ["id int", "note string", "flag boolean"]
+    nothing = Asset(f"file://{tmp_path}/nothing")
+    publish(spark.createDataFrame([], "id INT, hour STRING"), nothing, partition_column="hour")
+    assert shown(read(nothing, spark)) == [["id int", "hour string", "key string"]]

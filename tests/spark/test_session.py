@@ -38,20 +38,6 @@ def test_without_pyspark_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) ->
         get_session()
 
 
-class TestProfile:
-    def test_a_task_replaces_parts_of_it(self) -> None:
-        base = SparkProfile("local[3]", "local", {"spark.a": "1", "spark.b": "1"})
-        assert base.override(conf={"spark.b": True}).conf == {"spark.a": "1", "spark.b": "true"}
-        assert base.override(master="local[1]").remote == "local"
-        assert base.override(remote="").mode == "classic"
-
-    def test_what_the_user_sets_goes_before_what_suits_a_local_spark(self) -> None:
-        name = "spark.sql.shuffle.partitions"
-        assert int(SparkProfile().full_conf()[name]) <= 4
-        assert SparkProfile(conf={name: "50"}).full_conf()[name] == "50"
-        assert SparkProfile(master="spark://host:7077").full_conf() == {}
-
-
 @pytest.mark.parametrize(
     ("url", "reason"),
     [
@@ -97,9 +83,6 @@ class TestClassic:
             assert get_session(SparkProfile(master="local[7]", conf={"spark.driver.memory": "9g"})) is spark
         assert "spark.master=local[2], and a task asks for local[7]" in caplog.text
         assert "asks for 9g" in caplog.text
-
-    def test_a_session_that_somebody_stopped_is_started_again(self, child: Callable[..., Any]) -> None:
-        assert child("classic_child.py") == {"restarted": True, "foreign": "conflict"}
 
 
 @pytest.mark.long

@@ -98,20 +98,6 @@ def test_several_dataframes(orders: Asset, customers: Asset, recorded: list[Reco
     assert {event.asset: event.metrics["rows"] for event in recorded[0].events} == {orders: 1, customers: 2}
 
 
-def test_a_task_may_publish_itself_or_write_as_it_likes(
-    orders: Asset, customers: Asset, recorded: list[Recording]
-) -> None:
-    @spark_task(outlets=[orders, customers])
-    def produce(spark: Any) -> str:
-        publish(spark.range(3), orders)
-        spark.range(3).write.parquet(str(asset_path(customers)))
-        return "done"
-
-    assert run(produce) == "done"
-    assert [event.metrics.get("rows") for event in recorded[0].events] == [3, None]
-    assert read(customers).count() == 3
-
-
 @pytest.mark.parametrize("kind", ["plain", "generator", "coroutine", "async generator"])
 async def test_every_kind_of_function(orders: Asset, recorded: list[Recording], kind: str) -> None:
     tags: list[set[str]] = []

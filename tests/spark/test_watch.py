@@ -77,11 +77,3 @@ def test_what_a_failed_function_left_is_stopped(jobs: Jobs, error: BaseException
     with pytest.raises(type(error)), Watch(nobody).over(Work(SESSION, "mine")):
         raise error
     assert jobs.stopped == ["mine"]
-
-
-def test_a_spark_that_does_not_answer_holds_nobody_back(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch_module, "PATIENCE_SECONDS", 0.05)
-    jobs.hangs = True
-    with pytest.raises(RuntimeError, match="broken"), Watch(nobody).over(Work(SESSION, "mine")):
-        raise RuntimeError("broken")
-    jobs.hangs = False

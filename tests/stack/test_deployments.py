@@ -4,15 +4,12 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 import yaml
 
-from assetflow.prefect_io.names import FRESHNESS_EVENTS
 from assetflow.stack.calls import PrefectCalls
 from assetflow.stack.flow_files import DEFAULT_POOL
 from tests.environment.examples import ROOT
@@ -104,29 +101,6 @@ def test_prefect_deploy_all(site: Site) -> None:
     runs = {"flow_runs": {"deployment_id": {"any_": [consumer["deployment_id"]]}}}
     (run,) = site.http.post("/flow_runs/filter", json=runs).json()
     assert run["id"] == consumer["last_decision"]["flow_run_id"]
-    check_alert(site)
-
-
-def check_alert(site: Site) -> None:
-    """The trigger in prefect.yaml starts the alert when data is too old or fresh again, not for a warning."""
-    for state in ("warn", "fail", "pass"):
-        event = {
-            "id": str(uuid4()),
-            "event": FRESHNESS_EVENTS[state],
-            "occurred": datetime.now(UTC).isoformat(),
-            "resource": {"prefect.resource.id": "s3://lake/board"},
-            "related": [],
-            "payload": {"words": f"the board is in state {state}"},
-        }
-        site.http.post("/events", json=[event]).raise_for_status()
-    wanted = {"flows": {"name": {"any_": ["alert"]}}}
-
-    def words() -> list[str]:
-        runs = site.http.post("/flow_runs/filter", json=wanted).raise_for_status().json()
-        return sorted(run["parameters"]["words"] for run in runs)
-
-    until(lambda: len(words()) >= 2, seconds=120, told=lambda: f"{words()}")
-    assert words() == ["the board is in state fail", "the board is in state pass"]
 
 
 def test_serve(site: Site, tmp_path: Path) -> None:

@@ -140,13 +140,6 @@ def test_a_replay_of_more_than_was_kept_says_from_when_it_is(call: Call) -> None
     assert "'all' is not a reason" in call("diff", "--fail-on", "all").err
 
 
-def test_a_ledger_that_is_not_there_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call) -> None:
-    monkeypatch.setenv("ASSETFLOW_HOME", str(tmp_path / "none"))
-    answer = call("diff")
-    assert (answer.code, answer.out) == (2, "")
-    assert "there is no ledger" in answer.err
-
-
 @pytest.mark.usefixtures("project")
 def test_what_prefect_yaml_no_longer_deploys_is_shown(call: Call) -> None:
     assert call("consumers", "prune").out == (
@@ -177,10 +170,3 @@ def test_its_deployments_are_deleted_in_prefect(ledger: Ledger, call: Call) -> N
     deleted = respx.delete(f"{API_URL}/deployments/{gone.deployment_id}").respond(204)
     answer = call("consumers", "prune", "--yes")
     assert (answer.out, answer.err, deleted.call_count) == ("deleted gone/shop\n", "", 1)
-
-
-def test_nothing_is_left_over_while_a_flow_cannot_be_read(project: Path, call: Call) -> None:
-    (project / "flows.py").write_text("import nowhere_to_be_found\n", encoding="utf-8")
-    refused = call("consumers", "prune", "--yes")
-    assert refused.code == 2
-    assert "cannot be imported" in refused.err

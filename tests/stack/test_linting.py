@@ -121,18 +121,6 @@ def test_places_that_are_not_there_are_refused(one_flow: Path, call: Call) -> No
     assert "there is no check 'AF1'" in call("lint", one_flow.name, "--ignore", "AF1").err
 
 
-def test_a_flow_that_is_refused_at_its_import_says_so_once(one_flow: Path) -> None:
-    one_flow.write_text(MAKER.replace('Asset("s3://nobody/updates")', '"no cron"'), encoding="utf-8")
-    (found,) = lint_files([one_flow], LintConfig())
-    assert (found.code, found.line) == ("AF001", 3)
-    assert found.message.startswith("flow report: the text 'no cron' is not a timetable")
-    assert found.fix not in found.message
-    one_flow.write_text(MAKER.replace("report()", "report(day)"), encoding="utf-8")
-    (found,) = lint_files([one_flow], LintConfig())
-    assert (found.code, found.line) == ("AF001", 3)
-    assert "a scheduled flow cannot have the required parameter 'day'" in found.message
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [

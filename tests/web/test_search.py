@@ -1,9 +1,7 @@
 from uuid import uuid4
 
-from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
-from tests.ledger.write.test_declared import declare
 from tests.web.conftest import Site
 
 
@@ -40,13 +38,3 @@ def test_keys_and_two_words_are_found(site: Site, ledger: Ledger) -> None:
     found = [each for each in site.page("/search?q=orders++2026-01-01").links if "key=" in each]
     assert found == ["/asset?asset=s3%3A%2F%2Flake%2Forders&key=2026-01-01"]
     assert "/asset?asset=s3%3A%2F%2Flake%2Fcustomers" in site.page("/search?q=lake+custom").links
-
-
-def test_the_run_of_a_flow_that_only_makes_assets_is_found_and_so_is_the_flow(site: Site, ledger: Ledger) -> None:
-    declare(ledger, ORDERS)
-    source = SourceFlowRun(uuid4(), "calm-fox", flow_name="ingest", deployment_name="hourly")
-    update(ledger, ORDERS, 1, origin=Origin("task", SourceTaskRun(uuid4(), "load-1"), source))
-    found = site.page("/search?q=calm-f")
-    assert f"/runs/{source.id}" in found.links
-    assert "run calm-fox ingest/hourly" in found.text
-    assert "/graph?focus=flow%3Aingest%2Fhourly" in site.page("/search?q=ingest").links

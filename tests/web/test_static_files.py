@@ -2,11 +2,7 @@
 
 import re
 from hashlib import sha256
-from typing import get_args
 
-import pytest
-
-from assetflow.core.values.words import Sign
 from assetflow.ledger import Ledger
 from assetflow.web.pages import FOLDER
 from tests.cli.shop import ORDERS, update
@@ -31,11 +27,6 @@ def test_what_a_page_names_is_kept_for_good_and_compressed(site: Site, ledger: L
         assert (plain.content, plain.headers.get("content-encoding")) == (answer.content, None)
 
 
-@pytest.mark.parametrize("query", ["", "?v=", "?v=another", "?v=1&v=2"])
-def test_what_may_be_another_content_is_asked_for_again(site: Site, query: str) -> None:
-    assert site.get(f"/static/js/page.js{query}").headers["cache-control"] == "private, no-cache"
-
-
 def test_pages_are_compressed_and_streams_are_not(site: Site, ledger: Ledger) -> None:
     update(ledger, ORDERS, 0)
     for path in ("/assets", "/asset?asset=orders", "/nothing", "/api/openapi.json"):
@@ -51,17 +42,3 @@ def test_vendored_files_are_what_the_readme_says() -> None:
     for name, digest in rows:
         assert sha256((VENDOR / name).read_bytes()).hexdigest() == digest, name
         assert (VENDOR / f"{re.split('-latin|-ext|[.]', name)[0]}.LICENSE.txt").exists()
-
-
-NAMES = [name for name in get_args(Sign) if name]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_each_sign_has_a_drawing_and_a_colour(name: str) -> None:
-    styles = (FOLDER / "css/signs.css").read_text()
-    assert f"--sign-{name}: url(" in styles
-    assert f".sign-{name} {{ --sign: var(--sign-{name}); }}" in styles
-    assert re.search(rf"\.sign\.sign-{name}\b[^{{]*{{ color:", styles)
-    # The graph colours the same drawing.
-    tints = (FOLDER / "js/graph-look.js").read_text().partition("const TINTS = {")[2].partition("}")[0]
-    assert f"{name}: " in tints

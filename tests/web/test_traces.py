@@ -78,14 +78,3 @@ def test_runs_that_failed_alike_are_retried_together(make_site: MakeSite, ledger
     assert site.get(f"{tree}/retry").headers["location"] == tree
     form = site.page(tree).form(f"{tree}/retry")
     assert site.post(f"{tree}/retry", data=form | {"runs": "no id"}).status_code == 409
-
-
-def test_decisions_that_no_run_could_be_made_for_are_tried_again_together(site: Site, ledger: Ledger) -> None:
-    for name in ("mail/team-1", "mail/team-2"):
-        deploy(ledger, name, ORDERS)
-    for made in update(ledger, ORDERS, 1):
-        ledger.writer.decisions.undeliverable(made.id, "no such work pool", NOON)
-    tree = f"/activity/{event_id(1)}"
-    done = site.submit(f"{tree}/retry", tree, f"{tree}/retry")
-    assert "2 decisions wait for their runs again" in site.page(done.headers["location"]).text
-    assert len(ledger.reader.decisions.waiting()) == 2
