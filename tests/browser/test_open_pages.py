@@ -92,29 +92,6 @@ def test_what_is_typed_into_a_part_that_changes_stays(shown: Shown) -> None:
     expect(field).to_have_value("2026-01")
 
 
-def test_a_refused_form_has_an_address_and_the_focus(shown: Shown) -> None:
-    page = shown.drawn("/asset?asset=orders")
-    page.get_by_role("button", name="Create event").press("Space")
-    dialog = page.get_by_role("dialog", name="Create event")
-    expect(dialog.get_by_label("Extra")).to_be_focused()
-    dialog.get_by_label("Extra").fill("{")
-    dialog.get_by_role("button", name="Create event").click()
-    expect(dialog.get_by_text("Not valid JSON")).to_be_visible()
-    expect(dialog.get_by_label("Extra")).to_be_focused()
-
-    # A reload asks for the page, and does not send the form once more.
-    with page.expect_request(re.compile("/asset/events")) as asked:
-        page.reload()
-    assert asked.value.method == "GET"
-    expect(dialog).to_be_visible()
-    dialog.get_by_role("button", name="Cancel").click()
-    expect(dialog).to_be_hidden()
-    expect(page).to_have_url(re.compile(r"/asset\?asset="))
-    page.go_back()
-    expect(page.get_by_role("heading", name="orders")).to_be_visible()
-    shown.complaints[:] = [each for each in shown.complaints if "status of 422" not in each]
-
-
 def words(page: Page) -> str:
     return page.locator("body").inner_text()
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, expect
+from playwright.sync_api import Browser, expect
 
 from assetflow.api.requests import Backend
 from assetflow.api.security import Access, Keys
@@ -121,22 +121,6 @@ def test_the_pages_ask_for_the_key_once(browser: Browser, tmp_path: Path) -> Non
         page.get_by_role("button", name="Log out").click()
         expect(page.get_by_label("Key")).to_be_visible()
         page.context.close()
-
-
-def exact(time: Locator) -> str:
-    """Return what stands beside an age."""
-    return time.evaluate("time => getComputedStyle(time, '::after').content")
-
-
-def test_the_focus_on_a_row_shows_its_exact_time(shown: Shown) -> None:
-    update(shown.ledger, ORDERS, timedelta(minutes=5))
-    page = shown.drawn("/asset?asset=orders")
-    row = page.locator("#events tbody tr").first
-    time = row.locator("time").first
-    assert exact(time) == "none"
-    row.get_by_role("link").first.focus()
-    assert "UTC" in exact(time)
-    assert violations(page) == []
 
 
 def test_times_in_full_follow_the_switch_to_utc(shown: Shown) -> None:

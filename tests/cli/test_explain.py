@@ -33,24 +33,6 @@ def test_a_partitioned_consumer_is_explained_key_by_key(ledger: Ledger, call: Ca
     assert "missing 2026-01-01T22:00:00, 2026-01-01T23:00:00" in call("explain", "daily").out
 
 
-def test_a_key_whose_run_has_completed_is_done(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "daily/shop", ROLLED_UP)
-    for minute, hour in enumerate(range(24)):
-        decided = update(ledger, HOURLY, minute, f"2026-01-01T{hour:02d}:00:00")
-    (decision,), run = decided, uuid4()
-    ledger.writer.decisions.launched(decision.id, run, NOON)
-    ask = ("explain", "daily", "--key", "2026-01-01")
-    assert "is done" not in call(*ask).out
-    assert f"It started the flow run {run}" in " ".join(call(*ask).out.split())
-    ledger.writer.decisions.ended("Completed", NOON, flow_run_id=run)
-    told = call(*ask, "--json").json
-    assert told["words"].startswith("Partition 2026-01-01 is done. Its last run consumed 24 events with 24 keys")
-    assert (told["missing"], len(told["received"]), told["condition"][0]["state"]) == ([], 24, "satisfied")
-    assert told["last_decision"]["run"]["run_state"] == "Completed"
-    update(ledger, HOURLY, 50, "2026-01-01T00:00:00")
-    assert "1 event queued" in call(*ask).out
-
-
 def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
     update(ledger, ORDERS, 1)

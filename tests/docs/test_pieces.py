@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from html import unescape
@@ -17,7 +17,7 @@ import pyarrow
 import pytest
 from pyiceberg.catalog.sql import SqlCatalog
 
-from assetflow import Asset, Eager, flow, listeners
+from assetflow import Asset, Eager, flow, listeners, simulate
 from assetflow.api.app import create_app
 from assetflow.api.requests import Backend
 from assetflow.core.values.events import AssetEvent, Origin
@@ -229,6 +229,46 @@ def emit_to(url: str, *arguments: Any, to: str, **options: Any) -> AssetEvent:
     return emit(*arguments, to=url, **options)
 
 
+def runs(flow: object, steps: Iterable[Any]) -> list[tuple[str, int]]:
+    """Return when the flow would run, and with how many updates."""
+    answer: dict[str, Any] = simulate([flow], list(steps))
+    return [(run["at"], len(run["events"])) for run in answer["runs"]]
+
+
+def at(moment: str, asset: Any = None) -> dict[str, Any]:
+    return {"at": moment, **({"tick": True} if asset is None else {"event": asset})}
+
+
+@pytest.mark.prefect
+def test_a_landing_zone(h: Harness, piece: Piece) -> None:
+    """tests/watching/kinds/test_s3.py lets such a trigger watch moto's S3."""
+    page = piece("docs/cookbook.md")
+    loaded: list[str] = []
+    page.load = lambda *, path: loaded.append(path)
+    h.deploy(page.ingest)
+    for day in ("2026-01-01", "2026-01-02"):
+        h.file("landing", f"date={day}/a.json")
+    assert [run.partition_key for run in h.settle().runs(page.ingest)] == ["2026-01-01", "2026-01-02"]
+    assert [path.partition("landing/")[2] for path in loaded] == ["date=2026-01-01/a.json", "date=2026-01-02/a.json"]
+
+
+def test_a_month_close(piece: Piece) -> None:
+    page = piece("docs/cookbook.md", 2)
+    books = [page.ledger, page.bank, page.payroll]
+    assert runs(page.close, [at("2026-01-01T20:00:00Z", each) for each in books] + [at("2026-01-02T12:00:00Z")]) == [
+        ("2026-01-02T05:00:00Z", 3)
+    ]
+    assert runs(page.close, [at("2026-01-01T20:00:00Z", page.bank), at("2026-01-03T18:00:00Z")]) == [
+        ("2026-01-03T17:00:00Z", 1)
+    ]
+
+
+def test_small_files_in_batches(piece: Piece) -> None:
+    page = piece("docs/cookbook.md", 8)
+    few = [*([page.drops] * 3), {"advance": 300}]
+    assert [number for _, number in runs(page.load_batch, few)] == [3]
+
+
 # What the definitions of these pieces do is tested by the rules that they are about: here, they are only made.
 MADE = [
     ("docs/checks.md", 1),
@@ -280,7 +320,7 @@ OF_THE_README = {("docs/index.md", 0)}
 
 def test_every_piece_is_run() -> None:
     """The pages and numbers that these files name, wherever they call `piece`."""
-    files = [Path(__file__), *(Path(__file__).with_name(name) for name in ("test_tutorial.py", "test_cookbook.py"))]
+    files = [Path(__file__), Path(__file__).with_name("test_tutorial.py")]
     tests = "".join(file.read_text(encoding="utf-8") for file in files)
     calls = re.findall(r'\(\s*"((?:docs/|README)[^"]*)"(?:, (\d+)\b)?', tests)
     assert {(page, int(n or 0)) for page, n in calls} | OF_THE_README == all_pieces()

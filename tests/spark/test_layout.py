@@ -5,12 +5,11 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from threading import Event
 
 import pytest
 
 from assetflow.spark import layout as layout_module
-from assetflow.spark.layout import DatasetLayout, flushed_meanwhile
+from assetflow.spark.layout import DatasetLayout
 from tests.spark.publisher import publish_text
 
 FOLDER = Path(__file__).parent
@@ -124,29 +123,3 @@ def test_what_nobody_has_seen_pushes_out_no_version(dataset: Path) -> None:
         assert version_runs(dataset) == ["run-2", "run-3", "run-4"]
     publish_text(dataset, "6", "run-6")
     assert version_runs(dataset) == ["run-2", "run-3", "run-6"]
-
-
-SECONDS = 20.0
-
-
-@pytest.fixture
-def part(tmp_path: Path) -> Path:
-    """A file that Spark is writing."""
-    part = tmp_path / "data" / "_temporary" / "part-0"
-    part.parent.mkdir(parents=True)
-    part.touch()
-    return part
-
-
-def test_files_are_flushed_while_they_are_being_written(part: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    flushed, flush = Event(), os.fsync
-
-    def fsync(handle: int) -> None:
-        flush(handle)
-        if os.path.sameopenfile(handle, written.fileno()):
-            flushed.set()
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    with part.open("w") as written, flushed_meanwhile(part.parents[2]):
-        written.write("rows")
-        assert flushed.wait(SECONDS)

@@ -85,17 +85,6 @@ def test_json_and_markdown_say_the_same(call: Call) -> None:
     ) in text
 
 
-def test_a_deployment_with_another_name_is_renamed_by_the_check_of_the_deploy(project: Path, call: Call) -> None:
-    with (project / "flows.py").open("a", encoding="utf-8") as file:
-        file.write("\n@flow(schedule=Asset('s3://lake/customers', name='customers', group='shop') & orders)\n")
-        file.write("def renamed(): ...\n")
-    entrypoints = (f"flows.py:{name}" for name in ("report", "same", "renamed"))
-    (project / "prefect.yaml").write_text(_yaml(*entrypoints), encoding="utf-8")
-    change, _ = call("diff", "--json").json["consumers"]
-    assert (change["kind"], change["consumer"], change["was"]) == ("renamed", "renamed/shop", "gone/shop")
-    assert "> renamed/shop (was gone/shop) renamed\n" in call("diff").out
-
-
 @pytest.mark.rule("11.5")
 def test_a_file_that_cannot_be_imported_is_named_and_the_rest_is_compared(project: Path, call: Call) -> None:
     (project / "broken.py").write_text("import nowhere_to_be_found\n", encoding="utf-8")

@@ -1,6 +1,9 @@
 """Requests to Prefect's server on SQLite: those that write take turns, and a refused one is repeated."""
 
 import asyncio
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -11,6 +14,7 @@ from starlette.routing import Mount, Route
 
 from assetflow.stack import prefect_server
 from assetflow.stack.prefect_server import OneWriter
+from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until_async
 
 ANY = ["GET", "POST", "PATCH"]
@@ -97,3 +101,19 @@ async def test_requests_that_write_follow_each_other() -> None:
     assert prefect.going_on == ["POST"]
     prefect.may_end.set()
     assert [answer.status_code for answer in await asyncio.gather(*writing)] == [200, 200]
+
+
+@pytest.mark.prefect
+def test_requests_that_write_at_the_same_time_are_not_refused(prefect_server: PrefectServer) -> None:
+    with httpx.Client(base_url=prefect_server.api_url, timeout=60) as http, ThreadPoolExecutor(16) as threads:
+        flow = http.post("/flows/", json={"name": f"burst-{uuid4().hex}"}).json()["id"]
+
+        def run(_: int) -> list[int]:
+            made = http.post("/flow_runs/", json={"flow_id": flow})
+            path = f"/flow_runs/{made.json()['id']}"
+            labelled = http.patch(f"{path}/labels", json={"a": "b"})
+            begun = http.post(f"{path}/set_state", json={"state": {"type": "RUNNING"}})
+            return [made.status_code, labelled.status_code, begun.status_code]
+
+        answers = Counter(status for statuses in threads.map(run, range(60)) for status in statuses)
+    assert set(answers) == {201, 204}

@@ -60,25 +60,6 @@ def test_what_is_wrong_stands_at_its_field(site: Site, query: str, words: str) -
     assert "autofocus" in wrong
 
 
-@pytest.mark.usefixtures("place")
-def test_an_asset_that_nothing_makes_or_that_is_unknown(site: Site) -> None:
-    assert "Nothing makes s3://lake/raw." in site.page("/backfills/new?asset=s3://lake/raw").text
-    page = site.page("/backfills/new?asset=s3://lake/cor&start=2026-11&why=bugfix")
-    assert page.text.count("No asset is called 's3://lake/cor'. Similar names: s3://lake/core,") == 2
-    fields = {given["name"]: given for given in page.named("input") if "name" in given}
-    assert [name for name, given in fields.items() if "autofocus" in given] == ["asset"]
-    assert (fields["asset"]["value"], fields["start"]["value"]) == ("s3://lake/cor", "2026-11")
-    assert (fields["asset"]["aria-invalid"], fields["why"]["value"]) == ("true", "bugfix")
-    # While one types, the plan says so; nothing fails.
-    part = site.get("/backfills/new?asset=cor", headers={"hx-request": "true"})
-    assert (part.status_code, "No asset is called" in part.text) == (200, True)
-    refused = site.submit("/backfills/new", NEW, "/backfills/new", asset="nothing", why="bugfix")
-    assert (refused.status_code, "bugfix" in refused.text) == (422, True)
-    assert "Name an asset" in site.page("/backfills/new").text
-    assert site.get("/backfills?asset=nothing").status_code == 404
-    assert site.get("/backfills/7").status_code == 404
-
-
 def test_begin_watch_stop_and_resume(site: Site, place: Place) -> None:
     answer = site.submit("/backfills/new", f"{NEW}&down=yes&concurrency=1&why=bugfix", "/backfills/new")
     assert (answer.status_code, answer.headers["location"]) == (303, "/backfills/1")

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import pytest
 
@@ -11,7 +11,6 @@ from assetflow.core.partitions import IdentityMapper
 from assetflow.core.rules.ended_runs import EndedRun
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.timing import Deadline
-from assetflow.errors import InvalidSchedule
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.explanations import consumer_explanation, partition_explanation
 from assetflow.ledger.read.reader import Reader
@@ -114,23 +113,6 @@ def test_an_explanation_names_what_failed_and_a_retry_finds_runs_by_time(ledger:
     days = reader.consumers.named("visits/shop")
     assert days is not None
     assert [len(partition_explanation(reader, days, f"2026-01-0{day}").failing) for day in (1, 2)] == [1, 0]
-
-
-def test_what_else_needs_a_person(ledger: Ledger) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    (decision,) = update(ledger, ORDERS, 1)
-    ledger.writer.decisions.undeliverable(decision.id, "Prefect refused it", NOON)
-    error = InvalidSchedule("it makes nothing", rule="8.1")
-    for minute in (1, 2):
-        ledger.writer.events.refuse({}, f"no uri {minute}", None, "erp", uuid4(), NOON + minute * MINUTE)
-    found = needs_of(ledger.reader, NOON + timedelta(hours=1), {"Prefect": str(error)})
-    assert [(each.kind, each.what) for each in found] == [
-        ("server", "Prefect"),
-        ("refused update", "erp"),
-        ("undeliverable", "report/shop"),
-    ]
-    assert found[1].words == "2 times in a day, last: no uri 2"
-    assert needs_of(ledger.reader, NOON + timedelta(days=2), {})[0].kind == "undeliverable"
 
 
 def test_what_failed_alike_is_one_line_that_opens(site: Site, ledger: Ledger) -> None:
