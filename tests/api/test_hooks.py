@@ -187,3 +187,11 @@ def test_strangers_cannot_make_the_server_hold_much(hooked: Ledger, api: Api, mo
         assert post(api, STANDARD, content, standard(content)).json()["status"] == "recorded"
     until(lambda: post(api, STANDARD, body(day="x" * 50_000), standard(b"")).status_code == 401)
     assert len(updates(hooked)) == 1
+
+
+def test_a_ledger_that_does_not_decide_takes_no_message(hooked: Ledger, make_api: MakeApi) -> None:
+    content = body(day="2026-01-01")
+    answer = post(make_api(other_ledger=lambda: "other"), STANDARD, content, standard(content))
+    assert answer.status_code >= 400
+    assert "other has taken over" in answer.json()["detail"]
+    assert not updates(hooked)

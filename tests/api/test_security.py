@@ -220,3 +220,8 @@ def test_every_refusal_says_what_to_do(make_api: MakeApi) -> None:
     ]
     assert [each.status_code for each in refused] == [401, 400, 404, 405, 404, 401]
     assert all(each.json()["fix"] for each in refused)
+
+
+def test_names_of_the_host_can_be_added() -> None:
+    access = access_for("10.0.0.7", Keys(KEY), ["Flows.example.org ", ""])
+    assert access.hosts == {"localhost", "127.0.0.1", "::1", "10.0.0.7", "flows.example.org"}

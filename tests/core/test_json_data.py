@@ -11,7 +11,9 @@ from uuid import UUID
 import numpy
 import pytest
 
+from assetflow.core.explain.what_if import RunToStart, WhatIf
 from assetflow.core.json_data import check_json
+from assetflow.core.shapes import as_json, as_text
 from assetflow.errors import InvalidEvent
 
 
@@ -99,3 +101,9 @@ def test_what_is_accepted_becomes_plain_json(data: Any, plain: Any) -> None:
     assert found == plain
     # Of the types that JSON has, and not of others that equal them.
     assert repr(found) == repr(json.loads(json.dumps(found)))
+
+
+def test_a_lone_surrogate_leaves_as_it_came() -> None:
+    fact = WhatIf((RunToStart("a\ud800b", None, 1),))
+    assert json.loads(as_text(WhatIf, fact)) == as_json(fact)
+    assert b"\\ud800" in as_text(WhatIf, fact)

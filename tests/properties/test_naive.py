@@ -67,7 +67,7 @@ def naive_freshness(drawn: Json) -> Json:
 
 # The first two of these add or remove partitions and inputs while a run is going on. In the last one, a flow with
 # partitions makes an update without a key, and a Lazy flow waits for its keys.
-@pytest.mark.rule("8.4", "8.6", "8.7", "8.9", "8.12", "8.13", "8.14", "8.16")
+@pytest.mark.rule("8.4", "8.6", "8.7", "8.9", "8.12", "8.13", "8.14", "8.15", "8.16")
 @pytest.mark.parametrize("number", [*range(40), 1327, 1479, 4551])
 def test_a_naive_reading_of_chapter_8_gives_the_same_answer(number: int) -> None:
     drawn = scenario(number)

@@ -235,3 +235,8 @@ def test_a_range_at_the_end_of_the_calendar_is_refused(every: str) -> None:
         KeySeries.every(every).between(datetime(9999, 12, 30), datetime(9999, 12, 31, 23, 59))  # noqa: DTZ001
     with pytest.raises(InvalidPartition, match="leaves the calendar"):
         KeySeries.every(every, timezone="Europe/Berlin").between(datetime(1, 1, 1), datetime(1, 1, 2))  # noqa: DTZ001
+
+
+def test_an_endless_range_is_refused() -> None:
+    with pytest.raises(InvalidPartition, match="100000"):
+        keys("hour", "1900", "2100")

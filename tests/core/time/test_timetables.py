@@ -161,3 +161,14 @@ def test_a_catchup_is_all_or_latest_and_is_told() -> None:
 def test_json_that_is_no_timetable(value: dict[str, object]) -> None:
     with pytest.raises(InvalidTimetable):
         timetable_from_json(value)
+
+
+@pytest.mark.parametrize("options", [{"key_format": " "}, {"key_format": "x" * 251}, {"run_offset": 1.5}])
+def test_keys_that_cannot_be(options: dict[str, object]) -> None:
+    with pytest.raises(InvalidTimetable):
+        CronPartitionTimetable("0 0 * * *", **options)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_time_without_a_zone_is_refused() -> None:
+    with pytest.raises(InvalidTimetable, match="no time zone"):
+        Cron("0 0 * * *").next_after(datetime(2026, 1, 1))  # noqa: DTZ001

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, distinct
+from assetflow.core.values.conditions import AssetAll
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.errors import InvalidAsset
 
@@ -118,3 +119,22 @@ def test_rule_1_1_identity_is_the_uri() -> None:
     assert one == other
     assert len({one, other}) == 1
     assert one != Asset("s3://b/A")
+
+
+@pytest.mark.parametrize(
+    "leaf", [Asset("s3://b/a", name="n", group="g", extra={"x": [1]}), Asset.ref(name="n"), AssetAlias("x"), AssetAll()]
+)
+def test_what_was_made_cannot_be_changed(leaf: Any) -> None:
+    before = hash(leaf)
+    for name in ("uri", "name", "extra", "objects", "anything"):
+        with pytest.raises(AttributeError, match="cannot be changed after it was made"):
+            setattr(leaf, name, "s3://other/one")
+        with pytest.raises(AttributeError, match="cannot be changed after it was made"):
+            delattr(leaf, name)
+    assert leaf.tokens is not None
+    assert hash(leaf) == before
+    for copied in (pickle.loads(pickle.dumps(leaf)), copy.deepcopy(leaf)):
+        assert copied == leaf
+        assert repr(copied) == repr(leaf)
+        with pytest.raises(AttributeError):
+            copied.name = "x"

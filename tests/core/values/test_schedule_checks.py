@@ -9,8 +9,10 @@ from assetflow.core.values.conditions import to_condition
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import check_schedule
 from assetflow.errors import (
+    AssetflowError,
     InvalidPartition,
     InvalidSchedule,
+    NameTaken,
 )
 from assetflow.partitions import (
     ChainMapper,
@@ -21,6 +23,8 @@ from assetflow.partitions import (
     ProductMapper,
     RollupMapper,
     StartOfDayMapper,
+    StartOfHourMapper,
+    WaitForAll,
     WeekWindow,
 )
 from tests.core.world import A, B
@@ -100,3 +104,35 @@ def test_what_is_no_condition_is_refused(value: Any) -> None:
 def test_python_words_are_refused() -> None:
     with pytest.raises(InvalidSchedule, match="orders & customers"):
         bool(A and B)
+
+
+@pytest.mark.parametrize(
+    ("options", "mend"),
+    [
+        ({"window": DayWindow}, "Write DayWindow(...)"),
+        ({"window": "day"}, "DayWindow()"),
+        ({"wait_policy": WaitForAll}, "Write WaitForAll(...)"),
+        ({"wait_policy": 3}, "MinimumCount(20)"),
+    ],
+)
+def test_a_window_or_policy_that_is_not_one(options: Any, mend: str) -> None:
+    with pytest.raises(InvalidPartition) as caught:
+        RollupMapper(**{"upstream_mapper": StartOfHourMapper(), "window": DayWindow(), **options})
+    assert mend in str(caught.value)
+
+
+def test_one_name_for_two_uris() -> None:
+    other = Asset("s3://shop/other", name="orders")
+    for wrong in (ORDERS & other, ORDERS & Asset("orders")):
+        with pytest.raises(NameTaken, match="'orders'") as caught:
+            check(wrong)
+        assert "another name" in caught.value.fix
+    check(ORDERS | Asset("s3://shop/orders", name="more"))
+
+
+@pytest.mark.parametrize("extra", [{"x": object()}, {"x": {1, 2}}, {"x": float("nan")}, {"x": b""}, [1], "x"])
+def test_an_extra_that_is_not_json(extra: Any) -> None:
+    with pytest.raises(AssetflowError) as caught:
+        Asset("s3://shop/orders", extra=extra)
+    assert "s3://shop/orders" in str(caught.value)
+    assert caught.value.fix

@@ -96,3 +96,9 @@ def test_users_register_schemes() -> None:
     with pytest.raises(InvalidAsset, match="needs a zone") as caught:
         normalize("lake:/x")
     assert caught.value.rule == "1.4"
+
+
+@pytest.mark.parametrize("scheme", ["x-mine", "airflow", "Big", "", "a b"])
+def test_some_schemes_cannot_have_a_rule(scheme: str) -> None:
+    with pytest.raises(InvalidAsset):
+        register_scheme(scheme, lambda parts: parts)

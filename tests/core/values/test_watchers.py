@@ -12,7 +12,7 @@ from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.values.watchers import trigger_from_json
 from assetflow.core.wire import FlowDeclaration, declaration_from_text, declaration_to_text
-from assetflow.errors import InvalidWatcher
+from assetflow.errors import InvalidSchedule, InvalidWatcher
 from assetflow.watchers import (
     ClassTrigger,
     DeltaTableTrigger,
@@ -153,3 +153,10 @@ def test_it_travels_with_the_deployment(trigger: Trigger) -> None:
         read = declaration_from_text(declaration_to_text(stored))
         assert [each.watchers for each in read.assets if each == asset] == [(AssetWatcher("w", trigger),)]
     assert trigger_from_json(json.loads(json.dumps(trigger.as_json()))) == trigger
+
+
+def test_a_reader_that_does_not_know_a_trigger_refuses_the_declaration() -> None:
+    text = json.loads(declaration_to_text(declaration(watched(AssetWatcher("w", QUEUE)))))
+    text["nodes"][0]["watchers"][0]["trigger"]["kind"] = "pigeons"
+    with pytest.raises(InvalidSchedule, match="unknown kind 'pigeons'"):
+        declaration_from_text(json.dumps(text))

@@ -131,3 +131,9 @@ def test_many_snapshots_are_recorded_in_parts() -> None:
     assert (len(found.changes), found.is_all, found.cursor) == (AT_ONCE, False, {"snapshot": AT_ONCE})
     rest = since(table, AT_ONCE)
     assert (len(rest.changes), rest.is_all) == (5, True)
+
+
+def test_what_is_not_a_commit_is_an_error() -> None:
+    for text in (b"{", b"[1]"):
+        with pytest.raises(ValueError, match=r"Expecting|JSON object"):
+            read_commit(1, text)

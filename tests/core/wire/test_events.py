@@ -163,3 +163,9 @@ def test_rule_8_2_a_version_from_outside_is_checked(version: object) -> None:
     with pytest.raises(InvalidEvent, match="data_version is") as caught:
         event_from_json({**PLAIN, "data_version": version})
     assert caught.value.rule == "8.2"
+
+
+def test_rule_1_6_all_names_travel_with_an_update() -> None:
+    event = event_from_json(PLAIN | {"name": "sales", "names": ["revenue"]})
+    assert event.asset.names == ("sales", "revenue")
+    assert event_from_json(event_to_json(event)).asset.names == ("sales", "revenue")

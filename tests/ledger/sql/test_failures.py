@@ -10,6 +10,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
 from assetflow.core.values.assets import Asset
 from assetflow.errors import InvalidEvent, LedgerError, LedgerLocked, LedgerVersion, StatementRefused, TooLarge
@@ -260,3 +261,8 @@ def test_errors_of_postgres_are_known_by_their_codes(code: str | None, said: str
     with pytest.raises(LedgerError, match=meant) as raised, explained("postgresql://here"):
         raise OperationalError("INSERT", {}, Answered(code, said))
     assert isinstance(raised.value, StatementRefused) is (meant == "the database refuses")
+
+
+def test_a_process_that_uses_all_its_connections_has_trouble_with_the_ledger() -> None:
+    with pytest.raises(LedgerError, match="in use"), explained("postgresql://here"):
+        raise NoFreeConnection("QueuePool limit of size 5 overflow 10 reached")
