@@ -7,6 +7,8 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from assetflow.core.rules import clock
 from assetflow.core.rules.state.state import Decisions, Receipts
@@ -129,7 +131,8 @@ def slept(number: int) -> tuple[Json, Json]:
 
 @pytest.mark.rule("9.6")
 @pytest.mark.parametrize("lived", [looked_at, slept])
-@pytest.mark.parametrize("number", range(40))
+@settings(max_examples=40, deadline=None)
+@given(number=st.integers(0, 1_000_000))
 def test_nobodys_looking_and_no_downtime_changes_anything(lived: Any, number: int) -> None:
     plain, other = lived(number)
     assert outcome(plain) == outcome(other)
