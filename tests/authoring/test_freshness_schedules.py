@@ -51,6 +51,16 @@ def test_a_deployment_stores_the_schedule(schedule: Eager) -> None:
     assert declaration_from_text(text) == declaration
 
 
+def test_8_15_eager_says_how_long_a_run_takes_and_whether_it_catches_up() -> None:
+    span = timedelta(minutes=40)
+    found = [each.as_schedule().keeping for each in (Eager(expected_duration=span), OnMissing(expected_duration=span))]
+    assert [each.expected_duration for each in found if each is not None] == [span, span]
+    with pytest.raises(InvalidSchedule, match="expected_duration"):
+        Eager(expected_duration=timedelta(seconds=-1))
+    found = [Eager(catchup=value).as_schedule().keeping for value in (True, False)]
+    assert [each.catchup for each in found if each is not None] == ["all", "none"]
+
+
 @pytest.mark.rule("8.1", "8.10")
 @pytest.mark.parametrize(
     ("start", "words"),

@@ -73,31 +73,6 @@ def test_batch_asset_events_is_max_events_if_it_is_false(batch: bool | None) -> 
         assert flow(schedule=given)(report).with_options(schedule=A & B).declaration.options.intake == Intake()
 
 
-def test_with_options_changes_what_is_given_and_none_takes_an_option_away() -> None:
-    made = flow(schedule=A, cooldown=HOUR, debounce=MINUTE, max_wait=HOUR, deadline=HOUR, on_deadline="run")(report)
-
-    def options(**given: Any) -> tuple[Intake, Deadline | None]:
-        changed = made.with_options(**given).declaration.options
-        return changed.intake, changed.deadline
-
-    intake, deadline = Intake(MINUTE, HOUR, cooldown=HOUR), Deadline(HOUR, then="run")
-    assert options(retries=2) == (intake, deadline)
-    assert options(cooldown=None) == (Intake(MINUTE, HOUR), deadline)
-    assert options(debounce=None, max_wait=None, min_events=3) == (Intake(min_events=3, cooldown=HOUR), deadline)
-    assert options(deadline=2 * HOUR) == (intake, Deadline(2 * HOUR, then="run"))
-    assert options(deadline=None) == (intake, None)
-    assert options(on_deadline="skip") == (intake, Deadline(HOUR, then="skip"))
-    assert options(on_deadline=None) == (intake, Deadline(HOUR))
-    assert made.with_options(schedule=MORNINGS, deadline="0 8 * * *").declaration.options.deadline == Deadline(
-        at=CronTriggerTimetable("0 8 * * *", "Europe/Berlin"), then="run"
-    )
-    assert made.with_options(retries=2).retries == 2
-    with pytest.raises(InvalidSchedule, match="max_wait limits nothing"):
-        made.with_options(debounce=None)
-    with pytest.raises(InvalidSchedule, match="need a schedule on assets"):
-        made.with_options(schedule=None)
-
-
 @pytest.mark.rule("9.2")
 def test_an_asset_that_a_flow_makes_has_what_other_conditions_have() -> None:
     made = asset(report)

@@ -8,7 +8,6 @@ import pytest
 from prefect.utilities.callables import parameter_schema
 
 from assetflow import Asset, AssetAlias, TriggeringAssetEvents, flow, task, triggering_asset_events
-from assetflow.authoring.triggering import PublicSignature
 from assetflow.core.wire.run_context import RunContext
 from tests.authoring.events import event
 
@@ -57,24 +56,3 @@ def test_as_a_default_it_lets_flows_and_tasks_be_called_without_it() -> None:
     assert report.fn(5, triggering_asset_events=TriggeringAssetEvents(EVENTS)) == [5, 1, 2, 3]
     assert inner.fn() == 0
     assert parameter_schema(report).properties["triggering_asset_events"].get("default") is None
-
-
-def first(filled: Any, a: int, b: int = 2, *rest: int, c: int = 3, **more: int) -> None: ...
-def middle(a: int, filled: Any, b: int = 2) -> None: ...
-def keyword(a: int, *, filled: Any) -> None: ...
-def without(a: int, b: int = 2) -> None: ...
-def positional(a: int, /, b: int, *, filled: Any = None) -> None: ...
-
-
-@pytest.mark.parametrize(
-    ("fn", "seen"),
-    [
-        (first, "(a: int, b: int = 2, *rest: int, c: int = 3, filled: Any = None, **more: int) -> None"),
-        (middle, "(a: int, b: int = 2, *, filled: Any = None) -> None"),
-        (keyword, "(a: int, *, filled: Any = None) -> None"),
-        (without, "(a: int, b: int = 2) -> None"),
-        (positional, "(a: int, /, b: int, *, filled: Any = None) -> None"),
-    ],
-)
-def test_parameters_that_are_filled_in_are_optional(fn: Any, seen: str) -> None:
-    assert str(PublicSignature(fn, filled=["filled"]).signature).replace("typing.", "") == seen

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Generator
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from prefect import task as prefect_task
@@ -71,28 +71,6 @@ async def test_async_tasks_make_an_event_each() -> None:
     with new_events(A) as events:
         assert await body() == 1
     assert [event.extra for event in events] == [{"value": 2}, {"value": 3}, {}]
-
-
-class Shop:
-    def __init__(self, number: int) -> None:
-        self.number = number
-
-    @task(outlets=[A])
-    def load(self, value: int) -> int:
-        return self.number + value
-
-    @classmethod
-    @task(outlets=[A])
-    def of_class(cls, value: int) -> tuple[str, int]:
-        return cls.__name__, value
-
-
-def test_a_method_stays_one_with_other_outlets() -> None:
-    with new_events(A, B) as events:
-        assert in_flow(lambda: cast(Any, Shop(10)).load(1)) == 11
-        assert in_flow(lambda: cast(Any, Shop(20)).load.with_options(outlets=[B])(1)) == 21
-        assert in_flow(lambda: cast(Any, Shop.of_class).with_options(outlets=[B])(1)) == ("Shop", 1)
-    assert [event.asset for event in events] == [A, B, B]
 
 
 @pytest.mark.rule("2.2")

@@ -1,16 +1,15 @@
 """Eager flows on a real Prefect server: updates, observations, failures, and a backfill, from declaration to run."""
 
-import json
 import sqlite3
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
-from assetflow import Asset, Eager, Skip, flow, inlet_events, observe, outlet_events, task
+from assetflow import Asset, Eager, Skip, flow, observe, task
 from assetflow.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.prefect_io.names import artifact_key
 from assetflow.testing import Harness
@@ -57,34 +56,6 @@ def test_a_test_can_ask_for_status_and_plan(h: Harness) -> None:
     assert LEFT.uri in [each.uri for each in h.status()]
     h.emit(RAW)
     assert [cause.kind for cause in h.status(LEFT).causes] == ["data"]
-
-
-TOLD = Asset("s3://eager/told")
-
-
-@task(inlets=[RAW], outlets=[TOLD])
-def tell() -> None:
-    outlet_events[TOLD].extra = {"raw": inlet_events[RAW].version}
-
-
-@flow(schedule=Eager())
-def tells() -> None:
-    tell()
-
-
-def test_rule_8_2_a_task_knows_the_version_that_it_reads_and_the_ledger_the_start_of_its_run(h: Harness) -> None:
-    h.deploy(tells)
-    h.emit(RAW, data_version="etag")
-    (run,) = h.settle().runs(tells)
-    with get_client(sync_client=True) as client:
-        start = client.read_flow_run(run.id).start_time
-    assert start is not None
-    with closing(sqlite3.connect(h._reader.place)) as ledger:
-        (began,) = ledger.execute("SELECT began FROM kept_run").fetchone()
-        (extra,) = ledger.execute("SELECT extra FROM event WHERE uri = ?", (TOLD.uri,)).fetchone()
-        (started,) = ledger.execute("SELECT started FROM item_version WHERE uri = ?", (TOLD.uri,)).fetchone()
-    assert json.loads(extra) == {"raw": "etag"}
-    assert [datetime.fromisoformat(each) for each in (began, started)] == [start, start]
 
 
 SOURCE, MAYBE = Asset("s3://eager/source"), Asset("s3://eager/maybe")

@@ -1,8 +1,13 @@
 """The evaluator as a process, on a real Prefect server: an update in, a flow run out."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from assetflow.core.values.assets import Asset
+from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation, events_of, recording
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
@@ -44,3 +49,35 @@ def test_what_the_websocket_did_not_tell_is_found_in_the_artifacts(at_work: Inst
     at_work.wait_for_consumers()
     at_work.task_recorded(recording(at_work.uri("a")), events=False)
     assert events_of(at_work.run_of(deployment))
+
+
+def run_here(home: Path, server: PrefectServer, *arguments: str) -> subprocess.CompletedProcess[str]:
+    env = server.env | {"ASSETFLOW_HOME": str(home)}
+    command = [sys.executable, "-m", "assetflow", "evaluator", "start", *arguments]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_second_evaluator_and_a_second_ledger_are_refused(
+    here: Installation, prefect_server: PrefectServer, tmp_path: Path
+) -> None:
+    first = here.start()
+    second = run_here(tmp_path, prefect_server)
+    assert second.returncode == 2
+    assert f"process {first.pid} on" in second.stderr
+    foreign = run_here(tmp_path / "other", prefect_server)
+    assert foreign.returncode == 2
+    assert "--take-over" in foreign.stderr
+    assert run_here(tmp_path / "other", prefect_server, "--take-over", "--once").returncode == 0
+    # The first one sees that it lost this Prefect, and stops.
+    assert first.wait(30) == 2
+    assert "belongs to the ledger" in here.log
+
+
+def test_sigterm_stops_it_cleanly(here: Installation) -> None:
+    process = here.start()
+    process.terminate()
+    assert process.wait(20) == 0
+    assert not (here.home / "evaluator.json").exists()
+    assert "Traceback" not in here.log
+    with here.reader() as ledger:
+        assert ledger.lease() is None

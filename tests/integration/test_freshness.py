@@ -15,7 +15,7 @@ from prefect.automations import Automation
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.events.actions import SendNotification
 
-from assetflow import Asset, FreshnessPolicy, Lazy, flow, freshness_trigger, task
+from assetflow import Asset, FreshnessPolicy, flow, freshness_trigger, task
 from assetflow.prefect_io.names import FRESHNESS_EVENTS
 from assetflow.prefect_io.rest import prefect_api
 from assetflow.testing import Harness
@@ -25,19 +25,9 @@ pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 HOUR = timedelta(hours=1)
 RAW = Asset("s3://fresh/raw")
-BOARD = Asset("s3://fresh/board", freshness=FreshnessPolicy(HOUR, warn_after=HOUR / 2))
 # The server of all tests keeps the events of the others: this asset has one test.
 TOLD = Asset("s3://fresh/told", freshness=FreshnessPolicy(HOUR, warn_after=HOUR / 2))
 ALERT = Path(__file__).parents[2] / "deployments" / "monitoring" / "freshness-alert.yaml"
-
-
-@task(inlets=[RAW], outlets=[BOARD])
-def make_board() -> None: ...
-
-
-@flow(schedule=Lazy())
-def board() -> None:
-    make_board()
 
 
 @task(inlets=[RAW], outlets=[TOLD])

@@ -7,7 +7,6 @@ import logging
 import os
 import shlex
 import ssl
-import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -31,7 +30,6 @@ from prefect.settings import (
     PREFECT_API_TLS_INSECURE_SKIP_VERIFY,
     PREFECT_CLIENT_MAX_RETRIES,
     Settings,
-    get_current_settings,
     temporary_settings,
 )
 from prefect.states import Cancelled, Cancelling, Completed, Crashed, Failed, Paused, Pending, return_value_to_state
@@ -46,7 +44,6 @@ from assetflow.prefect_io.internals import (
     in_user_transaction,
     leave_websockets_out_of_the_limit,
     on_commit_of_task,
-    remember_environment,
     schedule_dates,
     share_certificates,
     start_by_command,
@@ -169,39 +166,6 @@ async def test_the_dates_of_a_schedule_are_those_that_prefect_schedules(schedule
     found = schedule_dates(schedule, start, end)
     assert found == sorted({each.astimezone(UTC) for each in expected if start <= each <= end})
     assert len(found) > 5
-
-
-PASSES = """
-from assetflow.prefect_io.internals import pass_requests_through
-
-class Mine:
-    def __init__(self, app):
-        self.app = app
-
-    async def __call__(self, scope, receive, send):
-        if scope["type"] == "http":
-            print("passed", scope["path"])
-        await self.app(scope, receive, send)
-
-pass_requests_through(Mine)
-
-import httpx, anyio
-from prefect.server.api import server
-
-async def ask():
-    # Services of the server ask for the application again.
-    for app in (server.create_app(ephemeral=True), server.create_app(ephemeral=True)):
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://server") as client:
-            print((await client.get("/api/hello")).json())
-
-anyio.run(ask)
-"""
-
-
-def test_requests_to_a_server_of_this_process_pass_through_once(tmp_path: Path) -> None:
-    env = os.environ | {"PREFECT_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", PASSES], env=env, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == ["passed /api/hello", "👋"] * 2
 
 
 async def test_a_websocket_does_not_count_towards_the_limit_of_a_server(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -348,19 +312,3 @@ def test_a_client_that_trusts_everybody_shares_nothing(monkeypatch: pytest.Monke
         trusting = contexts(monkeypatch)
     assert {each.verify_mode for each in trusting} == {ssl.CERT_NONE}
     assert {each.verify_mode for each in contexts(monkeypatch)} == {ssl.CERT_REQUIRED}
-
-
-@pytest.mark.usefixtures("unpatched")
-def test_the_environment_of_the_settings_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = get_current_settings()
-    known = settings.to_environment_variables(exclude_unset=True)
-    remember_environment()
-    with monkeypatch.context() as patch:
-        patch.setattr(Settings, "model_dump", lambda *_, **__: pytest.fail("computed again"))
-        assert get_current_settings().to_environment_variables(exclude_unset=True) == known
-    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 7}):
-        assert get_current_settings().to_environment_variables(exclude_unset=True) == {
-            **known,
-            "PREFECT_CLIENT_MAX_RETRIES": "7",
-        }
-    assert settings.to_environment_variables() != known

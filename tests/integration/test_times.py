@@ -1,27 +1,24 @@
 """The time part of schedules on a real Prefect server: upcoming runs that follow the deployment."""
 
-import asyncio
-from datetime import UTC, datetime, timedelta
-from typing import Any, cast
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.objects import FlowRun
-from prefect.flow_engine import run_flow
 from prefect.states import Scheduled
 
 from assetflow import Asset, AssetOrTimeSchedule, flow, task
 from assetflow.core.time.timetables import Timetable
 from assetflow.prefect_io.names import TIME_TAG
 from assetflow.testing import Harness
-from assetflow.timetables import CronPartitionTimetable, CronTriggerTimetable
+from assetflow.timetables import CronTriggerTimetable
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect]
 
 ORDERS, REPORT = Asset("s3://times/orders"), Asset("s3://times/report")
 MIDNIGHT = CronTriggerTimetable("0 0 * * *", timezone="Europe/Berlin")
 HOURLY = CronTriggerTimetable("0 * * * *")
-DAILY_KEYS = CronPartitionTimetable("0 6 * * *", run_offset=-1, key_format="%Y-%m-%d")
 
 
 @task(outlets=[REPORT])
@@ -36,15 +33,6 @@ async def report(day: str = "today") -> None:  # noqa: ARG001
 @flow(schedule=HOURLY)
 async def load(rows: int = 1) -> None:  # noqa: ARG001
     write_report()
-
-
-@flow(schedule=DAILY_KEYS)
-async def daily(partition_key: str | None = None) -> None:
-    keys.append(partition_key)
-    write_report()
-
-
-keys: list[str | None] = []
 
 
 def upcoming(name: str) -> list[FlowRun]:
@@ -75,10 +63,6 @@ def now(run: FlowRun) -> FlowRun:
         return client.read_flow_run(run.id)
 
 
-def finished(made: Any, run: FlowRun) -> None:
-    asyncio.run(cast("Any", run_flow(made, flow_run=run)))
-
-
 @pytest.mark.rule("6.1")
 def test_times_are_upcoming_runs_beside_those_of_updates(h: Harness) -> None:
     name = h.deploy(report)
@@ -96,20 +80,6 @@ def test_times_are_upcoming_runs_beside_those_of_updates(h: Harness) -> None:
     h.emit(ORDERS)
     assert [run.uris for run in h.settle().runs(report)] == [[ORDERS.uri]]
     assert [run.id for run in upcoming(name)] == [run.id for run in runs]
-
-
-@pytest.mark.rule("5.7")
-def test_a_run_of_the_clock_has_the_key_of_its_tick(h: Harness) -> None:
-    name = h.deploy(daily)
-    h.settle()
-    runs = upcoming(name)
-    expected = [f"{time - timedelta(days=1):%Y-%m-%d}" for time in first_times(DAILY_KEYS, 3)]
-    assert [run.parameters["partition_key"] for run in runs] == expected
-    assert [run.name[:10] for run in runs] == expected
-    assert [run.labels["assetflow.partition-key"] for run in runs] == expected
-    keys.clear()
-    finished(daily, now(runs[0]))
-    assert keys == expected[:1]
 
 
 @pytest.mark.rule("6.1")

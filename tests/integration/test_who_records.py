@@ -10,7 +10,7 @@ from tests.integration.recorded import fresh, in_flow, new_events, recorded
 
 pytestmark = [pytest.mark.long, pytest.mark.prefect, pytest.mark.usefixtures("prefect_here")]
 
-A, B = fresh("a"), fresh("b")
+A = fresh("a")
 
 
 @task(outlets=[A])

@@ -8,9 +8,9 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AssetAll, AtLeast, Times
 from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
 from assetflow.ledger import Ledger
-from assetflow.operations.what_if import if_resumed, if_updated
+from assetflow.operations.what_if import if_updated
 from tests.cli.conftest import Call
-from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id
 from tests.web.conftest import Site
 from tests.web.html import read
 
@@ -58,23 +58,6 @@ def test_every_kind_of_condition_says_what_it_lacks(
     (queue,) = if_updated(ledger.reader, [an_update(*updated)], NOON).waits
     assert queue.words.startswith(words)
     assert queue.target_key == ("2026-01-01" if schedule is ROLLED_UP else None)
-
-
-def test_a_paused_consumer_says_so_and_a_resume_starts_it(ledger: Ledger) -> None:
-    consumer = deploy(ledger, "report/shop", ORDERS, while_paused="keep", produces=(REPORT,))
-    deploy(ledger, "board/shop", REPORT)
-    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)
-    (queue,) = if_updated(ledger.reader, [an_update(ORDERS)], NOON).waits
-    assert queue.words == "is paused"
-    update(ledger, ORDERS, 1)
-    record = ledger.reader.consumers.get(consumer.id)
-    assert record is not None
-    preview = if_resumed(ledger.reader, record, NOON)
-    assert [(run.consumer, run.updates) for run in preview.starts] == [("report/shop", 1)]
-    assert preview.further == ("board/shop",)
-    assert ledger.reader.decisions.find() == []
-    _, decisions = ledger.writer.consumers.switch(consumer.id, paused=False, now=NOON)
-    assert len(decisions) == 1
 
 
 def test_the_dialogs_of_run_now_and_materialize_tell_what_follows(ledger: Ledger, site: Site) -> None:

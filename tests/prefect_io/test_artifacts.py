@@ -3,8 +3,8 @@
 import json
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, cast
-from uuid import UUID, uuid4
+from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -13,12 +13,11 @@ import respx
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin
-from assetflow.core.wire import events_from_text
 from assetflow.errors import PrefectRefused, PrefectUnreachable
 from assetflow.prefect_io import logs, rest
 from assetflow.prefect_io.connection import AskAgain
-from assetflow.prefect_io.logs import ArtifactLog, OldArtifacts, decision_of, events_key
-from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
+from assetflow.prefect_io.logs import ArtifactLog, OldArtifacts
+from assetflow.prefect_io.rest import prefect_api
 from tests.environment.prefect_settings import prefect_at
 
 URL = "http://prefect.test/api"
@@ -66,29 +65,6 @@ async def test_a_refusal_that_prefect_does_not_confirm_is_none(log: ArtifactLog,
         prefect_says(listed=listed, written=refused, health=health)
         with pytest.raises(PrefectUnreachable, match="Prefect itself does not confirm it"):
             await log.keep_events(decided(), "report/daily")
-
-
-async def kept_of(api: PrefectApi, consumer: str) -> list[UUID | None]:
-    """The decisions whose events were written for a consumer, oldest first."""
-    body = {"artifacts": {"key": {"any_": [events_key(consumer)]}}, "sort": "CREATED_DESC"}
-    return [decision_of(each) for each in reversed(cast("list[Json]", await api.post("/artifacts/filter", body)))]
-
-
-@pytest.mark.prefect
-@pytest.mark.usefixtures("prefect_here")
-async def test_what_a_killed_process_has_written_is_found_again() -> None:
-    consumer, first, second = f"report/{uuid4()}", decided(), decided()
-    async with prefect_api() as api:
-        log = ArtifactLog(api)
-        # A process writes the artifact and dies before it has the run; the next one launches the same decision.
-        one, other = [await log.keep_events(first, consumer) for _ in range(2)]
-        assert one == other
-        following = await log.keep_events(second, consumer)
-        assert following == await log.keep_events(second, consumer)
-        assert await kept_of(api, consumer) == [first.id, second.id]
-        found = cast("Json", await api.get(f"/artifacts/{one}"))
-        events = events_from_text(found["data"], where="the artifact")
-        assert [event.id for event in events] == [event.id for event in first.events]
 
 
 class Artifacts:

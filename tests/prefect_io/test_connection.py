@@ -5,12 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import httpx
 import pytest
-import respx
-from prefect.settings import PREFECT_API_URL, temporary_settings
-
-from assetflow.prefect_io.rest import prefect_api
 
 URL = "http://prefect.internal:4200/api"
 PROFILES = f"""
@@ -115,15 +110,3 @@ def test_prefect_reads_what_means_more(home: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PREFECT_API_URL", URL)
     monkeypatch.setenv(name, value)
     assert connection._plainly_set() is None
-
-
-@respx.mock
-async def test_a_server_that_wants_a_token_against_forgery_gets_one() -> None:
-    route = respx.post(f"{URL}/artifacts/filter").mock(
-        side_effect=[httpx.Response(403, json={"detail": "Missing CSRF token."}), httpx.Response(200, json=[])]
-    )
-    respx.get(f"{URL}/csrf-token").respond(200, json={"token": "t1", "client": "c"})
-    with temporary_settings({PREFECT_API_URL: URL}):
-        async with prefect_api() as api:
-            assert await api.post("/artifacts/filter", {}) == []
-    assert route.calls.last.request.headers["Prefect-Csrf-Token"] == "t1"

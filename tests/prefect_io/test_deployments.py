@@ -10,11 +10,11 @@ from prefect.client.schemas.responses import DeploymentResponse
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedule_values import to_schedule
-from assetflow.core.values.schedules import ConsumerOptions, Schedule
+from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.errors import InvalidSchedule, PrefectUnreachable
 from assetflow.prefect_io.deployments import Deployments, declaration_of
-from assetflow.prefect_io.names import EVENTS_PARAMETER, OFF_TAG, SCHEMA_EXTENSION
+from assetflow.prefect_io.names import EVENTS_PARAMETER, SCHEMA_EXTENSION
 
 ORDERS = Asset("s3://shop/orders")
 DECLARATION = FlowDeclaration(ConsumerOptions(to_schedule(ORDERS)), produces=(Asset("s3://shop/report"),))
@@ -40,13 +40,6 @@ def row(number: int = 1, updated: int = 0, **given: Any) -> dict[str, Any]:
 
 def deployment(**given: Any) -> DeploymentResponse:
     return DeploymentResponse.model_validate(row(**given))
-
-
-def test_the_tag_off_leaves_what_is_produced() -> None:
-    declaration = declaration_of(deployment(tags=["x", OFF_TAG]))
-    assert declaration is not None
-    assert declaration.options.schedule == Schedule()
-    assert declaration.produces == DECLARATION.produces
 
 
 @pytest.mark.parametrize("lost", [None, 7, {"version": 1}, "", "{", '{"version": 99}', '{"version": 1, "nodes": 3}'])

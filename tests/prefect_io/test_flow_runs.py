@@ -13,7 +13,6 @@ import pytest
 import respx
 
 from assetflow.core.freshness.records import Asked
-from assetflow.core.rules.ended_runs import DELETED, RunEnd
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Automation, Decision
 from assetflow.core.values.events import AssetEvent, Origin
@@ -197,15 +196,3 @@ async def test_what_cannot_be_written_is_not_sent(runs: FlowRuns, extra: dict[st
     with pytest.raises(Unsendable, match=r"create_flow_run cannot be sent"):
         await runs.make(DEPLOYMENT, {"context": extra}, None)
     assert not route.called
-
-
-async def test_which_runs_have_ended(runs: FlowRuns) -> None:
-    going, done, gone, unseen = (UUID(int=n) for n in range(1, 5))
-    rows = [
-        {"id": str(going), "state_type": "RUNNING", "state_name": "Running"},
-        {"id": str(done), "state_type": "COMPLETED", "state_name": "Skipped"},
-    ]
-    respx.post(f"{URL}/flow_runs/filter").respond(json=rows)
-    respx.get(f"{URL}/flow_runs/{gone}").respond(404, json={"detail": "Flow run not found"})
-    respx.get(f"{URL}/flow_runs/{unseen}").respond(json={"id": str(unseen)})
-    assert await runs.ended([going, done, gone, unseen]) == {done: RunEnd("Skipped", "completed"), gone: DELETED}

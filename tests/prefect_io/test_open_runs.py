@@ -1,19 +1,14 @@
 """Flow runs as Prefect tells of them: their states, their ends, and those that wait for a worker."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any, cast
 from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.explain import DecisionFacts, KnownNames, RunFacts, explain_decision
 from assetflow.core.rules.ended_runs import RunChange, RunEnd, RunGoingOn
-from assetflow.core.values.consumers import Decision
-from assetflow.errors import PrefectUnreachable
 from assetflow.prefect_io.names import DECISION_LABEL, TICK_LABEL
-from assetflow.prefect_io.open_runs import OpenRuns, open_run, run_change, with_run_now
+from assetflow.prefect_io.open_runs import OpenRuns, open_run, run_change
 from assetflow.prefect_io.rest import PrefectApi
 
 RUN, DEPLOYMENT, DECISION = UUID(int=1), UUID(int=2), UUID(int=3)
@@ -147,38 +142,3 @@ async def test_4_8_a_run_that_ended_anew_is_asked_for_by_its_id() -> None:
     found = await open_runs.ended(BEGAN, [RUN])
     assert {each.flow_run_id for each in found} == {RUN, DECISION}
     assert [sorted(each) for each in runs.asked] == [["end_time", "state"], ["end_time", "state"], ["id", "state"]]
-
-
-NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-
-
-class Prefect:
-    """Answers each request with the same runs."""
-
-    def __init__(self, *rows: dict[str, Any]) -> None:
-        self.rows = rows
-
-    async def get(self, path: str) -> Any:
-        assert path == f"/flow_runs/{RUN}"
-        return self.rows[0]
-
-    async def post(self, path: str, body: Any) -> Any:
-        assert (path, body["flow_runs"]["id"]) == ("/flow_runs/filter", {"any_": [str(RUN)]})
-        return list(self.rows)
-
-
-def explained(*rows: dict[str, Any], ended: datetime | None = None, state: str = "Completed") -> Any:
-    @asynccontextmanager
-    async def opened() -> AsyncGenerator[Any]:
-        if not rows:
-            raise PrefectUnreachable("Prefect does not answer")
-        yield Prefect(*rows)
-
-    decision = Decision(UUID(int=1), 1, UUID(int=2), None, (), NOW)
-    run = RunFacts(RUN, launched=NOW - timedelta(minutes=5), ended=ended, state=state if ended else "")
-    told = explain_decision(DecisionFacts(decision, "report/shop", run), None, KnownNames())
-    return with_run_now(told, NOW, opened)
-
-
-def failed(message: str | None, kind: str = "FAILED") -> Any:
-    return explained({"state": {"type": kind, "message": message}}, ended=NOW, state="Failed").run

@@ -11,47 +11,11 @@ from assetflow.errors import PrefectRefused
 from assetflow.prefect_io.internals import schedule_dates
 from assetflow.prefect_io.schedule_times import DeploymentSchedule
 
-NEW_YORK, BERLIN, LORD_HOWE = "America/New_York", "Europe/Berlin", "Australia/Lord_Howe"
 ANCHOR = "2026-01-01T14:00:00Z"
 
 
 def made(**schedule: Any) -> DeploymentSchedule:
     return DeploymentSchedule.from_json({"id": str(uuid4()), "schedule": schedule})
-
-
-def at(text: str) -> datetime:
-    return datetime.fromisoformat(text).replace(tzinfo=UTC)
-
-
-SCHEDULES: dict[str, dict[str, Any]] = {
-    "every minute": {"cron": "* * * * *", "timezone": "UTC"},
-    "hourly": {"cron": "0 * * * *", "timezone": NEW_YORK},
-    "a time that is skipped and repeated": {"cron": "30 1,2 * * *", "timezone": BERLIN},
-    "either day": {"cron": "0 6 1 * 1", "timezone": BERLIN},
-    "both days": {"cron": "0 6 8-14 * 1", "timezone": BERLIN, "day_or": False},
-    "minutes of one day in a year": {"cron": "* 0-20 29 3 *", "timezone": LORD_HOWE},
-    "every 90 minutes": {"interval": 5400, "anchor_date": ANCHOR, "timezone": NEW_YORK},
-    "every day": {"interval": 86400, "anchor_date": ANCHOR, "timezone": NEW_YORK},
-    "every day and a half": {"interval": 129600, "anchor_date": ANCHOR, "timezone": BERLIN},
-    "every second": {"interval": 1, "anchor_date": ANCHOR, "timezone": "UTC"},
-    "workdays": {"rrule": "FREQ=WEEKLY;BYDAY=MO,TU,WE,TH,FR;BYHOUR=9", "timezone": NEW_YORK},
-    "two times with an exception": {
-        "rrule": "DTSTART:20260101T060000\nRRULE:FREQ=DAILY;INTERVAL=2\nEXDATE:20260330T060000",
-        "timezone": BERLIN,
-    },
-}
-
-
-@pytest.mark.parametrize("around", ["2026-03-08T07:00", "2026-03-29T01:00", "2026-11-01T06:00", "2026-10-25T01:00"])
-@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
-def test_the_time_before_is_the_one_that_prefect_started_before(schedule: dict[str, Any], around: str) -> None:
-    times = made(**schedule)
-    forward = schedule_dates(times.schedule, at(around) - timedelta(days=4), at(around) + timedelta(days=4))
-    middle = sum(time <= at(around) for time in forward)
-    forward = forward[max(0, middle - 12) : middle + 12]
-    assert [times.before(later) for later in forward[1:]] == forward[:-1]
-    assert all(times.has(time) for time in forward[:3])
-    assert not times.has(at(around) + timedelta(microseconds=1))
 
 
 @pytest.mark.parametrize("schedule", [{}, None, {"cron": "every day"}, {"solar": "noon"}])

@@ -99,24 +99,6 @@ def test_an_escaped_text_matches_itself_and_nothing_else(text: str, other: str) 
     assert matches(escaped(text), other) == (text == other)
 
 
-def test_an_alias_matches_events_that_came_through_it() -> None:
-    (trigger,) = deployment_triggers(AssetAlias("a*") | AssetAlias("b"))
-    server = ServerEventTrigger.model_validate(trigger.model_dump(mode="json"))
-
-    def through(*aliases: str) -> bool:
-        related = [
-            {"prefect.resource.id": f"assetflow.alias.{alias}", "prefect.resource.role": "alias"} for alias in aliases
-        ]
-        flow = {"prefect.resource.id": "prefect.flow.1", "prefect.resource.role": "flow"}
-        return server.covers(event("s3://x", related=[flow, *related]))
-
-    assert through("a*")
-    assert through("c", "b")
-    assert not through("c")
-    assert not through("ab")
-    assert not through()
-
-
 def test_rule_2_10_of_prefects_own_events_those_count_that_name_a_task_run() -> None:
     (trigger,) = deployment_triggers(A)
     assert isinstance(trigger, CompoundTrigger)

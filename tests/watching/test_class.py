@@ -82,10 +82,6 @@ def told(direct: Direct) -> list[object]:
     return [event.extra["line"] for event in updates(direct.ledger)]
 
 
-def error(direct: Direct, name: str = "w") -> str:
-    return next(each.error for each in direct.ledger.reader.watchers.all() if each.name == name)
-
-
 async def test_rule_10_4_a_change_is_an_update_and_the_class_begins_at_its_cursor(direct: Direct, lines: Path) -> None:
     watch(direct.ledger, trigger(lines))
     async with watching(direct):
@@ -110,27 +106,6 @@ async def test_rule_10_4_a_crash_neither_loses_nor_doubles(direct: Direct, lines
     write(lines, "a", "b")
     async with watching(direct):
         await until_async(lambda: told(direct) == ["a", "b"] and not direct.fails)
-
-
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("fail", "ValueError: this line fails"),
-        ("wrong", "yields 'wrong', which is not a Change"),
-        ("large", "bytes of JSON, the limit is 16,777,216"),
-        ("cursor", "cursor is not JSON: it is NaN"),
-    ],
-)
-async def test_a_class_that_fails_is_told_and_others_go_on(direct: Direct, lines: Path, line: str, words: str) -> None:
-    watch(direct.ledger, trigger(lines))
-    other = lines.with_name("other")
-    watch(direct.ledger, trigger(other), "other")
-    write(lines, line)
-    async with watching(direct):
-        await until_async(lambda: words in error(direct))
-        write(other, "a")
-        await until_async(lambda: told(direct) == ["a"])
-    assert error(direct, "other") == ""
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])

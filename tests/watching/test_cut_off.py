@@ -1,15 +1,13 @@
 """The other side takes a subscription away, or does not answer: it is noticed, shown, and watched anew (10.2, 10.4)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import closing
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import aio_pika
-import psycopg
 import pytest
 from aio_pika.abc import AbstractChannel
 from fsspec.implementations.local import LocalFileSystem
@@ -21,7 +19,6 @@ from tests.watching.outside import RABBIT, Direct, updates, watch, watching
 
 pytestmark = pytest.mark.long
 NOTICED = 30.0
-POSTGRES = "postgresql://root@127.0.0.1:5432/postgres"
 
 
 async def begins(direct: Direct) -> None:
@@ -102,17 +99,3 @@ async def test_a_file_system_that_hangs_is_shown_and_looked_at_once(
         assert asked == 1
         answers.set()
         await until_async(lambda: len(updates(direct.ledger)) == 1)
-
-
-@pytest.fixture
-async def sessions(name: str) -> AsyncIterator[Callable[[], int]]:
-    """Counts the sessions of Postgres whose query has the name in it."""
-    with closing(psycopg.connect(POSTGRES, autocommit=True)) as connection:
-        query = "select count(*) from pg_stat_activity where query like %s and pid <> pg_backend_pid()"
-
-        def count() -> int:
-            row = connection.execute(query, [f"%{name}%"]).fetchone()
-            assert row is not None
-            return row[0]
-
-        yield count

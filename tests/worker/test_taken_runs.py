@@ -1,7 +1,5 @@
 """Notes of flow runs outlive their worker, and say what became of its runs."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +9,6 @@ import pytest
 
 from assetflow.worker import client
 from assetflow.worker.taken_runs import SECONDS_TO_BEGIN, AbandonedRun, Fate, TakenRuns, fate, held
-from tests.worker.conftest import SECONDS, Seam
 
 NOW = 1_000_000.0
 LONG_AGO = NOW - SECONDS_TO_BEGIN
@@ -92,25 +89,3 @@ def test_the_notes_of_a_dead_worker_are_found_and_its_folder_ends_with_them(tmp_
         assert found(living) == []
         assert len(list(tmp_path.iterdir())) == 2
     assert list(tmp_path.iterdir()) == []
-
-
-HOLDS = "import os, sys; print(os.getpid(), flush=True); sys.stdin.read()"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("template", ["listens", "is gone"])
-def test_a_note_is_held_by_the_process_of_its_run(seam: Seam, tmp_path: Path, template: str) -> None:
-    notes = tmp_path / "notes"
-    place = seam.place if template == "listens" else tmp_path / "nowhere"
-    with TakenRuns(notes, "living") as living:
-        with a_worker_that_dies(notes) as dying:
-            note = dying.note(RUN)
-        command = [sys.executable, "-S", "-E", client.__file__, str(place), seam.module("job", HOLDS), str(note)]
-        pipe = subprocess.PIPE
-        with subprocess.Popen(command, cwd=seam.folder, stdin=pipe, stdout=pipe, text=True) as started:
-            assert started.stdout is not None
-            assert started.stdout.readline()
-            assert note.read_bytes() == client.BEGAN
-            assert found(living) == []
-            started.communicate("", timeout=SECONDS)
-        assert found(living) == [(RUN, True)]

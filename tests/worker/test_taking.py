@@ -58,18 +58,6 @@ async def test_a_run_is_noted_and_signed_by_the_worker_that_gets_it(tmp_path: Pa
             assert notes(tmp_path) == [str(run)]
 
 
-async def test_a_run_is_taken_though_the_answer_was_lost(tmp_path: Path) -> None:
-    run = await a_run()
-    with a_worker(tmp_path, "a") as (_, client):
-        async with client:
-            for _ in range(2):
-                answer = await client.set_flow_run_state(run, Pending())
-                assert answer.status is SetStateStatus.ACCEPT
-                assert answer.state is not None
-                assert answer.state.is_pending()
-            assert notes(tmp_path) == [str(run)]
-
-
 @pytest.mark.parametrize(
     ("name", "states", "expected"),
     [

@@ -101,3 +101,30 @@ def test_a_run_goes_on_without_its_worker(own_pool: Pool) -> None:
     (own_pool.home / "gate").touch()
     assert own_pool.ended(run) == "COMPLETED"
     own_pool.until(lambda: not Path(f"/proc/{template}").exists())
+
+
+SQUARES = """
+import os
+from pathlib import Path
+from prefect import flow, task
+from prefect.task_runners import ProcessPoolTaskRunner
+
+@task
+def square(number):
+    return number * number, os.getpid()
+
+@flow(task_runner=ProcessPoolTaskRunner(max_workers=2))
+def report(name):
+    answers = square.map(range(4)).result()
+    squares, processes = zip(*answers)
+    Path(name).write_text(f"{sum(squares)} {os.getpid() in processes}")
+"""
+
+
+def test_tasks_run_in_processes_of_prefect(pool: Pool) -> None:
+    (pool.home / "squares.py").write_text(SQUARES)
+    run = pool.order(pool.deploy("squares.py:report"), name="squares")
+    assert pool.ended(run, seconds=180) == "COMPLETED", pool.said(run)
+    assert (pool.home / "squares").read_text() == "14 False"
+    # The run is Completed before its process has ended those of the task runner; a worker that stops would kill it.
+    pool.until(lambda: not pool.children())

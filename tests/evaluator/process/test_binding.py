@@ -79,15 +79,6 @@ async def test_what_came_since_the_last_look_reaches_the_other_ledger(bound: Bou
     assert bound.thread.ledger.reader.cursor(TAKEN_OVER) == OTHER
 
 
-async def test_an_evaluator_that_was_down_hands_over_when_it_starts(bound: Bound) -> None:
-    bound.record(1)
-    bound.belongs_to(OTHER)
-    for _ in range(2):
-        with pytest.raises(LedgerForeign):
-            await bound.binding.bind(take_over=False)
-    assert bound.sent() == [UUID(int=1)]
-
-
 TODAY = datetime.now(UTC)
 BEGAN = TODAY - timedelta(days=60)
 

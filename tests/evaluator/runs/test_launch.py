@@ -8,7 +8,6 @@ import pytest
 
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Recording
-from assetflow.core.wire import RunContext
 from assetflow.errors import LeaseLost, LedgerLocked, PrefectRefused, PrefectUnreachable, Unsendable
 from assetflow.evaluator.health import Health
 from assetflow.evaluator.runs import launch as launch_module
@@ -148,21 +147,6 @@ async def test_a_consumer_whose_runs_cannot_be_created_does_not_hold_up_the_othe
     pad.launcher.retry_now()
     await until_async(lambda: len(pad.ledger.runs) == 7)
     assert pad.runs.order == [other, *held_up]
-
-
-async def test_a_decision_whose_context_cannot_be_built_is_given_up(pad: Pad, monkeypatch: pytest.MonkeyPatch) -> None:
-    first, second = pad.decide(2)
-    context = pad.launcher._context
-
-    async def broken(launch: Launch) -> RunContext:
-        if launch.decision.id == first:
-            raise RecursionError("maximum recursion depth exceeded")
-        return await context(launch)
-
-    monkeypatch.setattr(pad.launcher, "_context", broken)
-    pad.go()
-    await until_async(lambda: second in pad.ledger.runs)
-    assert "maximum recursion depth" in pad.ledger.given_up[first]
 
 
 async def test_a_hanging_launch_does_not_hold_up_other_consumers(pad: Pad) -> None:

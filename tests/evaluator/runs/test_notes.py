@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from assetflow.errors import LedgerLocked, PrefectRefused, PrefectUnreachable
+from assetflow.errors import LedgerLocked, PrefectRefused
 from assetflow.evaluator.health import keep_going
 from assetflow.evaluator.runs import watch as notes_module
 from assetflow.evaluator.runs.launch import Launch
@@ -62,17 +62,6 @@ async def test_an_existing_note_is_not_written_again(desk: Desk) -> None:
     await until_async(lambda: desk.noted)
     assert desk.noted == [decision]
     assert len(desk.board.notes) == 1
-
-
-async def test_failed_notes_are_retried_and_written_ones_are_marked(desk: Desk) -> None:
-    decisions = desk.decide(3)
-    desk.launch()
-    await until_async(lambda: len(desk.ledger.runs) == 3)
-    desk.board.fails = [PrefectUnreachable("down"), PrefectUnreachable("down")]
-    desk.write()
-    await until_async(lambda: len(desk.noted) == 3)
-    assert desk.noted == decisions
-    assert len(desk.board.notes) == 3
 
 
 @pytest.mark.parametrize("error", [PrefectRefused("404"), ValueError("a bug")])

@@ -174,25 +174,6 @@ async def test_a_failing_watcher_is_shown_and_the_others_go_on(
     assert "hunter2" not in str(errors)
 
 
-async def test_failing_watchers_of_sqs_and_kafka_say_why(
-    direct: Direct, sqs: SqsServer, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("assetflow.watching.kinds.kafka.SECONDS_TO_ANSWER", 1.0)
-    monkeypatch.setenv("KAFKA_PASSWORD", "hunter2")
-    address = "kafka://127.0.0.1:1?security.protocol=SASL_PLAINTEXT&sasl.mechanism=PLAIN&sasl.username=me"
-    watch(direct.ledger, MessageQueueTrigger(f"{address}&sasl.password=${{KAFKA_PASSWORD}}", topic="t"), "kafka", "a")
-    watch(direct.ledger, MessageQueueTrigger(SQS, queue=f"{name}-none"), "sqs", "b")
-    watch(direct.ledger, MessageQueueTrigger(SQS, queue=name), "good", "c")
-    async with watching(direct):
-        sqs.send(name, b"{}")
-        await until_async(lambda: len(updates(direct.ledger)) == 1)
-        await until_async(lambda: sum(each.state == "failing" for each in direct.ledger.reader.watchers.all()) == 2)
-    errors = {each.name: each.error for each in direct.ledger.reader.watchers.all()}
-    assert f"no queue '{name}-none'" in errors["sqs"]
-    assert "Kafka fails" in errors["kafka"]
-    assert "hunter2" not in str(errors)
-
-
 async def test_messages_of_sqs_stay_hidden_until_they_are_recorded(
     sqs: SqsServer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -227,3 +208,14 @@ async def test_a_ledger_in_trouble_does_not_let_sqs_count_deliveries(direct: Dir
     assert direct.away == 0
     assert direct.watcher.state == "watching"
     sqs.delete(f"{name}-dead")
+
+
+async def test_a_missing_topic_is_told_and_read_once_it_is_there(
+    direct: Direct, kafka: KafkaCluster, name: str
+) -> None:
+    watch(direct.ledger, MessageQueueTrigger(kafka.url, topic=name))
+    async with watching(direct):
+        await until_async(lambda: f"Kafka has no topic '{name}'" in direct.watcher.error)
+        kafka.send(name, b"{}")
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
+        assert direct.watcher.state == "watching"

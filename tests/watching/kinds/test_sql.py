@@ -1,23 +1,19 @@
 """A changed value of a query is an update, each once (10.4)."""
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
-import psycopg
 import pytest
-from psycopg.sql import SQL
 
 from assetflow.watchers import SQLTrigger
 from tests.environment.waiting import until_async
 from tests.watching.outside import Direct, updates, watch, watching
 
 NEWEST = "select max(at) from orders"
-POSTGRES = "postgresql://root@127.0.0.1:5432/postgres"
 
 
 def trigger(database: Path, query: str = NEWEST, **options: Any) -> SQLTrigger:
@@ -101,17 +97,6 @@ async def test_a_driver_that_is_missing_is_named(direct: Direct) -> None:
     watch(direct.ledger, SQLTrigger("mssql+pymssql://db/shop", "select 1"))
     async with watching(direct):
         await until_async(lambda: "pymssql" in direct.watcher.error)
-
-
-@pytest.fixture
-def orders(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """A table in Postgres, and the variable SHOP_URL."""
-    table = f"orders_{uuid4().hex}"
-    with psycopg.connect(POSTGRES, autocommit=True) as connection:
-        connection.execute(SQL(f"create table {table} (at timestamptz, price numeric)"))  # type: ignore[arg-type]
-        monkeypatch.setenv("SHOP_URL", POSTGRES.replace("postgresql", "postgresql+psycopg"))
-        yield table
-        connection.execute(SQL(f"drop table {table}"))  # type: ignore[arg-type]
 
 
 @pytest.mark.postgres

@@ -10,19 +10,6 @@ from tests.evaluator.consumers.registry.fake_prefect import A, B, C, FakePrefect
 from tests.evaluator.ledgers import LedgerHere
 
 
-@pytest.mark.parametrize("request_", ["POST /deployments/filter", "POST /flows/filter", "POST /automations/filter"])
-async def test_a_failed_look_is_made_again(
-    prefect: FakePrefect, ledger: LedgerHere, registry: Registry, request_: str
-) -> None:
-    prefect.deploy(1, A)
-    prefect.fails = [(request_, PrefectUnreachable("gone"))]
-    with pytest.raises(PrefectUnreachable):
-        await registry.sync()
-    await registry.sync()
-    assert known(ledger) == {"flow/d1": A}
-    assert len(prefect.automations) == 1
-
-
 @pytest.mark.parametrize("error", [StatementRefused("odd"), KeyError("id"), UnicodeEncodeError("utf-8", "", 0, 1, "x")])
 async def test_a_deployment_that_fails_for_any_reason_does_not_hold_up_the_others(
     prefect: FakePrefect, ledger: LedgerHere, registry: Registry, caplog: pytest.LogCaptureFixture, error: Exception
