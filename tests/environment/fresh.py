@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -33,20 +32,6 @@ def write_locked(place: Path, *groups: str) -> None:
     """Write the versions of the lock file, with those of these dependency groups, as constraints."""
     chosen = [f"--group={group}" for group in groups] or ["--no-dev"]
     place.write_text(run_uv("export", "--frozen", "--no-emit-project", "--no-hashes", "--all-extras", *chosen))
-
-
-def install_apart(folder: Path, group: str) -> None:
-    """Install what a dependency group adds to the environment of these tests into a folder for PYTHONPATH."""
-    wanted = run_uv("export", "--frozen", "--no-hashes", "--no-annotate", "--no-header", "--only-group", group)
-    missing = [line for line in wanted.splitlines() if not _is_installed(line.partition("==")[0])]
-    run_uv("pip", "install", "--python", sys.executable, "--no-deps", "--target", str(folder), *missing)
-
-
-def _is_installed(name: str) -> bool:
-    try:
-        return bool(version(name))
-    except PackageNotFoundError:
-        return False
 
 
 def make_environment(folder: Path, *install: str, options: Sequence[str] = ()) -> Path:

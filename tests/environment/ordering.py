@@ -11,8 +11,6 @@ LONGEST = (
     "tests/stack/test_first_project.py",
     "tests/ledger/fold/test_conformance.py",
     "tests/spark/",
-    "tests/worker/test_seam.py",
-    "tests/live/test_scenarios.py",
     "tests/docs/test_pieces.py",
     "tests/watching/kinds/test_queues.py",
 )
