@@ -10,7 +10,6 @@ from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
@@ -18,13 +17,11 @@ import yaml
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
-from assetflow import Asset, AssetWatcher, FreshnessPolicy
+from assetflow import Asset, FreshnessPolicy
 from assetflow.api.app import create_app
 from assetflow.api.requests import Backend
 from assetflow.api.security import Access, Keys
-from assetflow.ledger import Holder, Ledger
-from assetflow.ledger.lease import Role
-from assetflow.watchers import FileTrigger
+from assetflow.ledger import Ledger
 from assetflow.web import create_site
 from tests.api.conftest import Api, MakeApi
 from tests.api.serving import serving
@@ -95,22 +92,6 @@ def test_assets_with_a_policy_have_their_state_and_the_age_of_their_data(make_ap
     assert f'assetflow_asset_freshness{{asset="{ORDERS.uri}",state="fail"}} 1.0' in found
     assert f'assetflow_asset_maximum_lag_seconds{{asset="{ORDERS.uri}"}} 1800.0' in found
     assert f'assetflow_asset_lag_seconds{{asset="{ORDERS.uri}"}} ' in found
-
-
-def test_watchers_are_counted_and_those_that_fail_stand_out(api: Api, ledger: Ledger) -> None:
-    assert read(api)["assetflow_watchers_up", ""] == 0
-    watchers = [AssetWatcher(name, FileTrigger(f"/{name}/*")) for name in ("landing", "other")]
-    deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=watchers))
-    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS), seconds=3600)
-    ledger.writer.watchers.set_state(["landing"], "failing", "no such folder", NOON)
-    ledger.writer.watchers.set_lag({"other": 7})
-    numbers = read(api)
-    assert numbers["assetflow_watchers_up", ""] == 1
-    assert [numbers["assetflow_watcher_failing", name] for name in ("landing", "other")] == [1, 0]
-    assert numbers["assetflow_watcher_waiting", "other"] == 7
-    assert ("assetflow_watcher_last_update_timestamp_seconds", "other") not in numbers
-    assert ("assetflow_watcher_waiting", "landing") not in numbers
-    assert numbers["assetflow_watcher_updates_total", "landing"] == 0
 
 
 @pytest.mark.parametrize("create", [create_app, create_site])

@@ -61,14 +61,6 @@ def test_8_1_what_is_refused_is_listed_with_file_flow_and_rule(ledger: Ledger, c
         assert "core/lake is refused: it makes nothing" in call("explain", named).err
 
 
-def test_8_1_a_consumer_says_that_its_new_declaration_is_refused(ledger: Ledger, call: Call) -> None:
-    consumer = deploy(ledger, "quick/shop", ORDERS)
-    assert call("consumers", "ls", "--json").json[0]["refused"] is None
-    refuse(ledger, "quick/shop", consumer.deployment_id.int)
-    assert call("consumers", "ls", "--json").json[0]["refused"]["error"] == "it makes nothing"
-    assert "What was deployed last is refused." in call("explain", "quick/shop").out
-
-
 @assetflow.flow(schedule=ORDERS)
 def scheduled() -> None: ...
 

@@ -7,13 +7,11 @@ import pytest
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease import STOPPED
 from assetflow.prefect_io.names import LEDGER_VARIABLE
 from assetflow.prefect_io.rest import TAKEN_OVER
 from tests.cli.conftest import Call
-from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy
+from tests.cli.shop import CUSTOMERS, ORDERS, deploy
 from tests.environment.prefect_server import PrefectServer
 
 ID = UUID(int=5)
@@ -35,33 +33,6 @@ def test_an_update_is_recorded_and_decided_when_the_command_answers(ledger: Ledg
     assert event is not None
     assert (event.extra, event.aliases, event.origin.kind, event.asset.name) == ({"rows": 3}, ("late",), "cli", "o")
     assert not call("emit", ORDERS.uri, "--id", str(ID), "--json").json["new"]
-
-
-@pytest.mark.parametrize("dry_run", [True, False])
-@pytest.mark.parametrize(
-    ("typed", "meant"), [("ordrs", "orders"), ("s3://lake/order", ORDERS.uri), ("S3://lake/Orders/", ORDERS.uri)]
-)
-def test_the_asset_that_was_meant_is_named(ledger: Ledger, call: Call, typed: str, meant: str, dry_run: bool) -> None:
-    deploy(ledger, "report/shop", NAMED)
-    told = call("emit", typed, *(["--dry-run"] if dry_run else [])).out
-    assert f"flows are scheduled on {meant}: emit that if you meant it" in told
-
-
-def test_who_does_not_take_an_update_is_said_with_the_reason(ledger: Ledger, call: Call) -> None:
-    consumer = deploy(ledger, "drops/shop", ORDERS, while_paused="drop")
-    kept = deploy(ledger, "keeps/shop", ORDERS, while_paused="keep")
-    deploy(ledger, "daily/shop", PartitionedAssetTimetable(assets=ORDERS))
-    for each in (consumer, kept):
-        ledger.writer.consumers.switch(each.id, paused=True, now=NOON)
-    answer = call("emit", ORDERS.uri)
-    said, *reasons = answer.out.splitlines()
-    assert said.endswith("is recorded")
-    assert sorted(reasons, reverse=True) == [
-        "  waits in the queue of keeps/shop, which is paused",
-        "  not for daily/shop, which takes only updates with a partition key",
-        "  dropped: drops/shop was paused, and takes nothing meanwhile (while_paused='drop')",
-    ]
-    assert str(STOPPED) in answer.err
 
 
 @pytest.mark.usefixtures("home")

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
-from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
 
 
 def test_a_consumer_is_explained_with_what_satisfies_each_leaf(ledger: Ledger, call: Call) -> None:
@@ -18,19 +18,6 @@ def test_a_consumer_is_explained_with_what_satisfies_each_leaf(ledger: Ledger, c
     out = call("explain", "report").out
     assert f"✔ orders  satisfied by event {event_id(1)}" in out
     assert "○ customers  waiting for an update" in out
-
-
-def test_a_partitioned_consumer_is_explained_key_by_key(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "daily/shop", ROLLED_UP)
-    for minute, hour in enumerate(range(22)):
-        update(ledger, HOURLY, minute, f"2026-01-01T{hour:02d}:00:00")
-    update(ledger, HOURLY, 50, "2026-01-02T00:00:00")
-    told = call("explain", "daily", "--json").json
-    assert [each["target_key"] for each in told["partitions"]] == ["2026-01-01", "2026-01-02"]
-    assert told["pending_partitions"] == 2
-    one = call("explain", "daily", "--key", "2026-01-01", "--json").json
-    assert one["missing"] == ["2026-01-01T22:00:00", "2026-01-01T23:00:00"]
-    assert "missing 2026-01-01T22:00:00, 2026-01-01T23:00:00" in call("explain", "daily").out
 
 
 def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
@@ -48,21 +35,3 @@ def test_a_run_is_explained_by_its_decision(ledger: Ledger, call: Call) -> None:
         assert call("explain", "--run", str(name), "--json").json == told
     for name in (str(run), str(run)[:8]):
         assert call("explain", name, "--json").json == told
-
-
-def test_an_event_is_shown_with_every_receipt(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "copy/shop", ORDERS)
-    deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
-    paused = deploy(ledger, "paused/shop", ORDERS)
-    ledger.writer.consumers.switch(paused.id, paused=True, now=NOON)
-    (decision,) = update(ledger, ORDERS, 1, extra={"rows": 3})
-
-    told = call("events", "show", str(event_id(1)), "--json").json
-
-    assert [each["status"] for each in told["receipts"]] == ["consumed", "queued", "dropped"]
-    assert told["receipts"][0]["decision_id"] == str(decision.id)
-    assert call("explain", "--event", str(event_id(1)), "--json").json == told
-    assert call("explain", "--event", "1", "--json").json == call("events", "show", "1", "--json").json == told
-    out = call("events", "show", str(event_id(1))).out
-    assert 'extra: {"rows": 3}' in out
-    assert "● waits in the queue of report/shop" in out

@@ -1,43 +1,23 @@
 """`assets ls`, `events ls`, `decisions ls`, `queue ls`, `version`: for people and for programs."""
 
-import os
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from socket import gethostname
 from uuid import uuid4
 
 import pytest
 
 from assetflow import Eager
-from assetflow.cli import layouts
 from assetflow.core.rules.ended_runs import run_name
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease import STOPPED, Holder
+from assetflow.ledger.lease import Holder
 from assetflow.ledger.read.freshness import HELD_UP
-from tests.api.fake_prefect import FakePrefect
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, event_id, update
 from tests.ledger import making
 from tests.ledger.making import deploy_maker
 from tests.ledger.read.test_ended_runs import ended
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "assets ls",
-        "consumers ls",
-        "events ls",
-        "queue ls",
-        "runs ls",
-    ],
-)
-def test_an_empty_list_says_that_no_evaluator_is_running(ledger: Ledger, call: Call, command: str) -> None:
-    assert f"{STOPPED}." in call(*command.split()).out
-    ledger.writer.lease.acquire(Holder(uuid4(), gethostname(), os.getpid()), datetime.now(UTC), seconds=3600)
-    assert STOPPED.reason not in call(*command.split()).out
 
 
 @pytest.mark.parametrize(
@@ -145,33 +125,6 @@ def test_one_run_and_one_consumer_are_shown(ledger: Ledger, call: Call) -> None:
     consumer = call("consumers", "show", "report").out
     assert "report/shop\nruns on orders\n" in consumer
     assert "it broke. `assetflow retry report/shop` lets it try again" in " ".join(consumer.split())
-
-
-def test_a_run_has_the_state_that_prefect_has(ledger: Ledger, call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    deploy(ledger, "report/shop", ORDERS)
-    (first,) = update(ledger, ORDERS, 1)
-    ledger.writer.decisions.launched(first.id, event_id(7), NOON)
-    assert "Launched" in call("runs", "ls", "--running").out, "Prefect does not answer"
-    prefect = FakePrefect(lambda *_: [{"id": str(event_id(7)), "state_name": "Late"}])
-    monkeypatch.setattr(layouts, "open_prefect", prefect.connect)
-    assert call("runs", "ls", "--running").out.splitlines()[1].split()[0] == "Late"
-    assert call("lineage", "report").out.startswith("○ report/shop (flow)  late")
-    asked = [(path, body["flow_runs"]["id"]["any_"]) for path, body in prefect.asked]
-    assert asked == 2 * [("/flow_runs/filter", [str(event_id(7))])]
-
-
-def test_one_asset_with_its_flows_and_latest_updates(ledger: Ledger, call: Call) -> None:
-    deploy(ledger, "ingest/shop", None, produces=(ORDERS,))
-    deploy(ledger, "report/shop", ORDERS)
-    for minute in range(7):
-        update(ledger, ORDERS, minute)
-    told = call("assets", "show", "orders", "--json").json
-    assert (told["producers"], told["consumers"]) == (["ingest/shop"], ["report/shop"])
-    assert [each["sequence"] for each in told["latest_events"]] == [7, 6, 5, 4, 3]
-    shown = call("assets", "show", ORDERS.uri).out
-    assert shown.startswith(f"orders  {ORDERS.uri}\nupdated")
-    assert "\nmade by  ingest/shop\nruns     report/shop\n" in shown
-    assert "Similar names: orders" in call("assets", "show", "order").err
 
 
 def test_every_command_accepts_the_first_eight_characters_of_an_id(ledger: Ledger, call: Call) -> None:

@@ -1,10 +1,8 @@
 """Text from users is text: it moves no cursor, changes no colour, and is no markup."""
 
-import re
-
 import pytest
 
-from assetflow.cli.output import plain, rows, show, text
+from assetflow.cli.output import plain, text
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.words import shown
 from assetflow.ledger import Ledger
@@ -46,14 +44,3 @@ def test_what_users_wrote_is_text(ledger: Ledger, call: Call, monkeypatch: pytes
             out = call(*command.split()).out
         assert out.replace("\n", "").isprintable(), command
         assert "[red]" in out or "[bold red]x[/] :smile:" in out, command
-
-
-@pytest.mark.parametrize("width", range(50, 131, 7))
-def test_a_table_on_a_terminal_loses_no_character(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
-    screen = screen_of(width, monkeypatch)
-    cells = ["orders", "A" * 30, "report", "B" * 9, "CC-CC-CCCC/CCC", "DDDDDDDD-DDDDDDDD/DDDD", "E" * 11]
-    show(rows(("name", "uri", "group", "last update", "producers", "consumers", "aliases"), [cells], empty=""))
-    printed = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
-    body = printed[printed.index("orders") :] if "orders" in printed else printed
-    assert [body.count(letter) for letter in "ABCDE"] == ["".join(cells).count(letter) for letter in "ABCDE"], printed
-    assert max(map(len, printed.splitlines())) <= width

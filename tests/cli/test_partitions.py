@@ -68,25 +68,6 @@ def test_pending_partitions_say_what_came_and_what_is_missing(ledger: Ledger, ca
     assert "daily: nothing yet" in told
 
 
-def test_gaps_are_a_map_of_hours_or_days_and_end_with_0_when_there_are_none(ledger: Ledger, call: Call) -> None:
-    for hour in (0, 1, 3):
-        update(ledger, HOURLY, hour, f"2026-01-02T{hour:02}")
-    answer = call("partitions", "gaps", "hourly", "--from", "2026-01-01T22", "--to", "2026-01-02T04")
-    document = call("partitions", "gaps", "hourly", "--from", "2026-01-02", "--to", "2026-01-02", "--json")
-    assert answer.code == 1
-    lines = answer.out.splitlines()
-    assert lines[1] == "            0     6     12    18"
-    assert lines[2] == "2026-01-01  " + " " * 22 + "··"
-    assert lines[3] == "2026-01-02  ■■·■·"
-    assert document.json["keys"] == 24
-    assert document.json["missing"][0] == "2026-01-02T02"
-    update(ledger, DAILY, 9, "2026-02-28")
-    assert call("partitions", "gaps", "daily", "--from", "2026-02-28", "--to", "2026-02-28").code == 0
-    assert call("partitions", "gaps", "daily", "--from", "2026-02", "--to", "2026-02", "--json").json["keys"] == 28
-    month = call("partitions", "gaps", "daily", "--from", "2026", "--to", "2026", "--every", "month", "--json").json
-    assert (month["keys"], len(month["missing"])) == (12, 12)
-
-
 def test_a_backfill_runs_each_key_once_so_many_at_a_time(ledger: Ledger, call: Call, evaluated: Evaluated) -> None:
     deploy(ledger, "report/shop", ROLLED_UP)
     arguments = ("backfill", "report", "--from", "2026-01-01", "--to", "2026-01-05")

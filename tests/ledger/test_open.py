@@ -1,10 +1,7 @@
 """Opening a ledger: a new one is made, an older one is upgraded, and errors say what to do."""
 
 import os
-import re
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,7 +12,6 @@ from sqlalchemy import text
 from assetflow.errors import LedgerError, LedgerLocked
 from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.sql import engine
-from assetflow.ledger.sql.tables import Base
 from tests.ledger.conftest import START, NewLedger
 from tests.ledger.making import NOW, A, update
 
@@ -59,18 +55,6 @@ def test_an_open_ledger_becomes_private_and_its_folder_stays(tmp_path: Path) -> 
     assert found == {"home": 0o777, "ledger.db": 0o600, "ledger.db-wal": 0o600, "ledger.db-shm": 0o600}
 
 
-@pytest.mark.parametrize("address", ["sqlite:///own.db", "sqlite+aiosqlite:///own.db", "sqlite:///./own.db?timeout=5"])
-def test_a_relative_address_is_a_file_in_the_current_folder(
-    address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("ASSETFLOW_DATABASE_URL", address)
-    with Ledger.open() as ledger, Reader.open() as reader:
-        assert reader.id == ledger.id
-        assert Path(ledger.place) == Path(reader.place) == tmp_path / "own.db"
-    assert rights(tmp_path)["own.db"] == 0o600
-
-
 @pytest.mark.parametrize("address", ["sqlite://", "sqlite:///:memory:", "sqlite:///file:own.db?uri=true"])
 def test_sqlite_needs_a_file(address: str) -> None:
     with pytest.raises(LedgerError, match="not on SQLite without a file"):
@@ -84,36 +68,6 @@ def test_sqlite_is_durable(sqlite_ledger: Ledger) -> None:
             for name in ("journal_mode", "synchronous", "foreign_keys")
         }
     assert pragmas == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1}
-
-
-def test_migrations_make_the_indexes_of_some_rows_only(ledger: Ledger) -> None:
-    wanted = {
-        index.name: re.sub(r"\s", "", index.info["where"]).lower()
-        for table in Base.metadata.tables.values()
-        for index in table.indexes
-        if "where" in index.info
-    }
-    of_sqlite = "SELECT name, sql FROM sqlite_master WHERE type = 'index'"
-    of_postgres = "SELECT indexname, indexdef FROM pg_indexes WHERE schemaname = current_schema()"
-    with ledger.writes() as connection:
-        query = of_sqlite if connection.dialect.name == "sqlite" else of_postgres
-        made = {name: sql or "" for name, sql in connection.exec_driver_sql(query)}
-    found = {
-        name: re.sub(r"[\s()]|::text", "", condition).lower()
-        for name, sql in made.items()
-        if (condition := sql.partition(" WHERE ")[2])
-    }
-    assert {name: found.get(name) for name in wanted} == wanted
-
-
-def test_migrations_make_the_tables_that_sqlite_stores_by_their_key(sqlite_ledger: Ledger) -> None:
-    wanted = {
-        each.name for each in Base.metadata.tables.values() if each.dialect_kwargs.get("sqlite_with_rowid") is False
-    }
-    with sqlite_ledger.reads() as connection:
-        tables = connection.exec_driver_sql("SELECT name, wr FROM pragma_table_list WHERE type = 'table'")
-        found = {name for name, without_rowid in tables if without_rowid}
-    assert found & set(Base.metadata.tables) == wanted
 
 
 def test_damaged_file_says_what_to_do(tmp_path: Path) -> None:
@@ -183,14 +137,6 @@ def test_locked_ledger(new_sqlite: NewLedger) -> None:
         other.writer.events.record([update(A)], NOW)
 
 
-@pytest.mark.postgres
-def test_locked_ledger_on_postgres(new_postgres: NewLedger, postgres_url: str) -> None:
-    holder = new_postgres()
-    other = Ledger.open(postgres_url, lock_timeout=0.1)
-    with other, holder.transaction(NOW), pytest.raises(LedgerLocked):
-        other.writer.events.record([update(A)], NOW)
-
-
 def test_read_only_ledger(sqlite_ledger: Ledger) -> None:
     sqlite_ledger.writer.events.record([update(A)], NOW)
     with Reader.open(sqlite_ledger.place) as reader:
@@ -206,21 +152,6 @@ def test_full_disk(sqlite_ledger: Ledger) -> None:
     with pytest.raises(LedgerError, match="disk of the ledger is full"):
         sqlite_ledger.writer.events.record([update(A, extra={"x": "y" * 100_000})], NOW)
     assert sqlite_ledger.reader.events.count() == 0
-
-
-OPEN = """
-import sys
-from contextlib import closing
-from assetflow.ledger import Ledger
-Ledger.open(sys.argv[1]).close()
-"""
-
-
-def test_two_programs_make_one_ledger(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", OPEN, str(tmp_path / "ledger.db")]
-    programs = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    said = [program.communicate(timeout=60)[1] for program in programs]
-    assert [program.returncode for program in programs] == [0, 0], said
 
 
 def test_another_program_begins_with_the_same_new_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -171,12 +171,6 @@ def test_an_append_is_checked_for_the_rows_that_it_adds(spark: Any, orders: Asse
     assert read(orders, spark).count() == 2
 
 
-def test_other_formats_are_checked_by_a_query(spark: Any, orders: Asset) -> None:
-    with checked(orders, *ALL) as recording:
-        publish(orders_of(spark, *GOOD), orders, format="json")
-        assert all(passed for passed, _ in results_of(recording).values())
-
-
 @pytest.mark.rule("12.2")
 def test_of_several_datasets_none_is_visible_if_one_fails(spark: Any, tmp_path: Path) -> None:
     good, bad = Asset(f"file://{tmp_path}/good"), Asset(f"file://{tmp_path}/bad")
@@ -246,23 +240,6 @@ def test_rule_12_4_partitions_elsewhere_are_checked_each_for_itself(spark: Any, 
     with checked(bucket, no_nulls("id")), pytest.raises(CheckFailed, match="found 1"):
         publish(spark.sql("SELECT CAST(NULL AS BIGINT) AS id"), bucket, partition_key="a")
     assert spark.read.parquet(bucket.uri).where("key = 'a'").count() == 2
-
-
-def test_a_row_without_a_key_and_no_rows_are_refused_elsewhere(spark: Any, bucket: Asset) -> None:
-    frame = spark.createDataFrame([(1, None)], "id BIGINT, shop STRING")
-    with checked(bucket, at_least(1)):
-        with pytest.raises(PublishFailed, match="no partition key"):
-            publish(frame, bucket, partition_column="shop")
-        with pytest.raises(CheckFailed, match="at_least: found 0"):
-            publish(frame.where("id > 1"), bucket, partition_column="shop")
-
-
-def test_of_several_datasets_none_is_visible_elsewhere_if_one_fails(spark: Any, bucket: Asset, orders: Asset) -> None:
-    declared = DeclaredChecks({bucket.token: (at_least(1),), orders.token: (at_least(9),)})
-    with TaskRecording([bucket, orders], "", 1, checks=declared).active(), pytest.raises(CheckFailed):
-        publish_together([Write(spark.range(3), bucket), Write(spark.range(3), orders)])
-    with pytest.raises(Exception, match="PATH_NOT_FOUND"):
-        spark.read.parquet(bucket.uri)
 
 
 def test_files_that_a_task_writes_itself_are_checked_and_published_whole(spark: Any, orders: Asset) -> None:

@@ -129,14 +129,6 @@ def test_a_partition_that_another_run_publishes_meanwhile_is_not_replaced_by_the
     assert plain(spark, orders) == {"a": [0, 1]}
 
 
-def test_reading_a_key_that_is_not_there_names_it(spark: Any, orders: Asset) -> None:
-    publish(spark.range(1), orders, partition_key="a")
-    with pytest.raises(UnknownAsset, match="for b, c"):
-        read(orders, spark, partition_keys=["a", "b", "c"])
-    with pytest.raises(InvalidCall):
-        read(orders, spark, partition_keys="a")
-
-
 def test_two_keys_published_at_the_same_time_are_both_there(spark: Any, orders: Asset) -> None:
     keys = [f"k{number}" for number in range(6)]
     threads = [
@@ -148,15 +140,6 @@ def test_two_keys_published_at_the_same_time_are_both_there(spark: Any, orders: 
         thread.join()
     assert PartitionedLayout(path_of(orders)).keys() == keys
     assert plain(spark, orders) == {key: list(range(n)) for n, key in enumerate(keys) if n}
-
-
-def test_the_event_has_the_key_and_its_own_metrics(spark: Any, orders: Asset) -> None:
-    with TaskRecording((orders,), "run", 1).active() as recording:
-        publish(spark.range(3), orders, partition_key="a")
-        publish(spark.range(10).selectExpr("id", "if(id < 7, 'b', 'c') AS letter"), orders, partition_column="letter")
-    events = recording.complete().events
-    assert {event.partition_key: event.metrics["rows"] for event in events} == {"a": 3, "b": 7, "c": 3}
-    assert all(event.metrics["files"] >= 1 for event in events)
 
 
 def test_rule_2_5_no_rows_are_no_update(spark: Any, orders: Asset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,6 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
-from unittest.mock import MagicMock, Mock
 from uuid import uuid4
 
 import pytest
@@ -14,8 +13,7 @@ import pytest
 from assetflow.authoring.recording import TaskRecording
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin
-from assetflow.errors import InvalidEvent, PublishFailed, UnknownAsset
-from assetflow.spark.data_files import table_version
+from assetflow.errors import InvalidEvent, PublishFailed
 from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.publish import publish, publish_together
 from assetflow.spark.reading import read
@@ -57,12 +55,6 @@ def test_metrics_equal_a_count_and_a_listing(spark: Any, orders: Asset) -> None:
     assert published.metrics["files"] == len(files) == 3
     assert published.metrics["bytes"] == sum(each.stat().st_size for each in files)
     assert published.metrics["seconds"] > 0
-
-
-@pytest.mark.parametrize("form", ["parquet", "orc", "json", "csv"])
-def test_rows_are_counted_in_every_format(spark: Any, orders: Asset, form: str) -> None:
-    frame = spark.range(1000).repartition(3).selectExpr("id", "id % 2 AS half")
-    assert publish(frame, orders, format=form, partition_by="half").metrics["rows"] == 1000
 
 
 def test_a_retry_replaces_its_own_version_and_no_other(spark: Any, orders: Asset, as_attempt: Become) -> None:
@@ -108,11 +100,6 @@ def test_a_read_holds_on_to_its_version_and_may_replace_it(spark: Any, orders: A
     publish(spark.range(8), orders)
     assert before.count() == 3
     assert read(orders, spark).count() == 8
-
-
-def test_reading_what_was_never_written_says_so(spark: Any, orders: Asset) -> None:
-    with pytest.raises(UnknownAsset, match="no data"):
-        read(orders, spark)
 
 
 def test_readers_never_see_half(spark: Any, orders: Asset) -> None:
@@ -209,21 +196,6 @@ class TestPlaces:
     def test_asset_path(self, uri: str, path: str | None) -> None:
         assert asset_path(Asset(uri)) == (Path(path) if path else None)
 
-    def test_odd_characters_in_a_path(self, spark: Any, tmp_path: Path) -> None:
-        asset = Asset(f"file://{tmp_path}/a%20%5Bb%5D%25")
-        publish(spark.range(2), asset)
-        assert read(asset, spark).count() == 2
-        assert (tmp_path / "a [b]%").is_symlink()
-
-    def test_a_scheme_that_spark_cannot_write_to(self, spark: Any) -> None:
-        with pytest.raises(PublishFailed, match="could not be published"):
-            publish(spark.range(1), Asset("nowhere://host/orders"))
-
-    def test_the_lake_can_be_moved(self, spark: Any, orders: Asset, tmp_path: Path) -> None:
-        publish(spark.range(2), orders)
-        (tmp_path / "lake").rename(tmp_path / "moved")
-        assert spark.read.parquet(str(tmp_path / "moved" / "orders")).count() == 2
-
 
 def versions_of(recording: TaskRecording) -> dict[str | None, str | None]:
     return {event.partition_key: event.data_version for event in recording.complete().events}
@@ -251,36 +223,7 @@ def test_rule_8_2_files_have_a_hash_of_their_listing(
     assert len(set(found)) == 3
 
 
-def test_rule_8_2_each_partition_has_its_version(spark: Any, orders: Asset, recording: TaskRecording) -> None:
-    frame = spark.range(4).selectExpr("id", "CAST(id % 2 AS STRING) AS half")
-    published = publish(frame, orders, partition_column="half", data_version="table")
-    assert published.data_versions.keys() == {"0", "1"}
-    assert versions_of(recording) == published.data_versions
-    one = publish(spark.range(1), orders, partition_key="0", data_version="table").data_versions
-    assert one.keys() == {"0"}
-    assert one["0"] != published.data_versions["0"]
-    assert publish(spark.range(1), orders, partition_key="0", data_version="etag").data_versions == {"0": "etag"}
-
-
 def test_rule_8_2_a_version_that_is_none_is_refused_before_anything_is_written(spark: Any, orders: Asset) -> None:
     with pytest.raises(InvalidEvent):
         publish(spark.range(1), orders, data_version=" ")
     assert not path_of(orders).exists()
-
-
-def test_rule_8_2_the_version_of_a_delta_table_names_the_table_too() -> None:
-    spark = MagicMock()
-    spark.sql.return_value.select = lambda column: Mock(collect=lambda: [({"id": "ab", "version": "7"}[column],)])
-    assert table_version(spark, "s3a://lake/t", "delta") == "ab-7"
-    asked = [each.args[0] for each in spark.sql.call_args_list]
-    assert asked == ["DESCRIBE DETAIL delta.`s3a://lake/t`", "DESCRIBE HISTORY delta.`s3a://lake/t` LIMIT 1"]
-
-
-def test_rule_8_2_the_version_of_an_iceberg_table_is_its_newest_snapshot() -> None:
-    spark = MagicMock()
-    snapshots = spark.read.format("iceberg").load
-    newest = snapshots.return_value.orderBy
-    newest.return_value.limit.return_value.select.return_value.collect.return_value = [("8123",)]
-    assert table_version(spark, "s3a://lake/t", "iceberg") == "8123"
-    snapshots.assert_called_once_with("s3a://lake/t#snapshots")
-    newest.assert_called_once_with("committed_at", ascending=False)

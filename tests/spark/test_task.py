@@ -78,16 +78,6 @@ def test_a_returned_dataframe_becomes_the_data_of_the_outlet(orders: Asset, reco
     assert version_of(orders).endswith(task_run_of(event))
 
 
-def test_callers_see_the_signature_without_the_session(orders: Asset) -> None:
-    @spark_task(outlets=[orders], name="produce orders", retries=2)
-    def produce(spark: Any, rows: int = 3, *, step: int = 1) -> Any:
-        """Makes orders."""
-        return spark.range(0, rows * step, step)
-
-    assert list(inspect.signature(produce.fn).parameters) == ["rows", "step"]
-    assert (produce.name, produce.retries, produce.description) == ("produce orders", 2, "Makes orders.")
-
-
 def test_several_dataframes(orders: Asset, customers: Asset, recorded: list[Recording]) -> None:
     @spark_task(outlets=[orders, customers])
     def produce(spark: Any) -> Any:

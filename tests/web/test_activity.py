@@ -111,15 +111,3 @@ def test_updates_and_decisions_stand_newest_first_and_can_be_filtered(site: Site
     assert "Similar names" in site.page("/activity?asset=ordrs").text
     assert "Similar names: report/nightly" in site.page("/activity?consumer=report/nightli").text
     assert site.get("/activity?asset=%20x%20:%20").status_code == 200
-
-
-def test_pages_of_the_activity_hold_everything_once(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "audit/all", ORDERS)
-    for minute in range(80):
-        update(ledger, ORDERS if minute % 4 else CUSTOMERS, minute)
-    address, seen = "/activity?show=all", list[str]()
-    while address:
-        page = site.page(address)
-        seen += [link for link in page.links if link.startswith(("/events/", "/decisions/"))]
-        address = next((link for link in page.links if link.startswith("/activity?show=all&events")), "")
-    assert len(seen) == len(set(seen)) == 80 + 60

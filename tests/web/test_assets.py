@@ -1,7 +1,6 @@
 """The pages of assets and events: what they show, and what their forms do."""
 
 from collections.abc import Callable
-from datetime import timedelta
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -11,10 +10,9 @@ import httpx
 import pytest
 
 from assetflow import AssetWatcher
-from assetflow.core.partitions import DayWindow, IdentityMapper, RollupMapper, StartOfDayMapper
+from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.events import CheckResult, Origin, Recording, SourceFlowRun, SourceTaskRun, event_by_hand
-from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.watchers.intake import WatcherIntake
 from assetflow.errors import PrefectUnreachable
@@ -61,31 +59,6 @@ def test_assets_are_listed_with_who_has_to_do_with_them(site: Site, ledger: Ledg
     assert "/asset?asset=s3%3A%2F%2Flake%2Forders" in page.links
     assert "/consumers/report/nightly" in page.links
     assert [each["datetime"] for each in page.named("time")] == ["2026-01-01T11:55:00Z"]
-
-
-def test_8_13_the_page_of_an_asset_says_how_fresh_it_is(site: Site, ledger: Ledger) -> None:
-    fresh = Asset(ORDERS.uri, name="orders", freshness=FreshnessPolicy(timedelta(minutes=30)))
-    deploy(ledger, "report/nightly", fresh, now=NOON - timedelta(hours=1))
-    update(ledger, ORDERS, -40)
-    ledger.writer.clock.run(NOON, NOON)
-    page = site.page(ASSET)
-    assert "Freshness fail since 10 min ago 40 min old, and has to be at most 30 min old" in page.text
-    assert "Data time 40 min ago" in page.text
-
-
-def test_search_and_group_narrow_the_list(site: Site, ledger: Ledger) -> None:
-    for minute, asset in enumerate((ORDERS, CUSTOMERS, HOURLY)):
-        update(ledger, asset, minute)
-
-    def listed(query: str) -> list[str]:
-        return [row.split()[0] for row in site.page(f"/assets?{query}").rows[1:]]
-
-    assert listed("") == ["customers", "hourly", "orders"]
-    assert listed("search=ORD") == ["orders"]
-    assert listed("search=100%25") == []
-    assert listed("group=shop") == ["customers", "orders"]
-    assert listed("group=shop&search=cust") == ["customers"]
-    assert "Nothing has “zzz” in its name, URI or group" in site.page("/assets?search=zzz").text
 
 
 def test_htmx_gets_the_list_alone_and_an_unknown_asset_is_not_found(site: Site, ledger: Ledger) -> None:
@@ -149,23 +122,6 @@ def test_a_key_is_missing_if_a_flow_waits_for_it(site: Site, ledger: Ledger) -> 
     missing = [f"2026-01-01T{hour:02}" for hour in (*range(8), 9, 11)]
     assert [key for key, words in states.items() if words == "expected, and never updated"] == missing
     assert states["2025-12-31T23"] == "never updated"
-
-
-def test_keys_that_are_not_times_are_listed_with_their_states_and_backfilled(site: Site, ledger: Ledger) -> None:
-    regions = PartitionedAssetTimetable(assets=ORDERS, default_partition_mapper=IdentityMapper())
-    deploy(ledger, "make/regions", regions, produces=(HOURLY,))
-    for number, key in enumerate(("us", "eu", "a&b=c")):
-        update(ledger, HOURLY, number, key)
-    made = {each.target_key: each for n, key in enumerate(("us", "eu")) for each in update(ledger, ORDERS, 10 + n, key)}
-    late = NOON + timedelta(hours=1)
-    ledger.writer.decisions.ended("Failed", late, decision_id=made["eu"].id, outcome="failed")
-    page = site.page("/asset/partitions?asset=hourly")
-    assert page.title.startswith("Partitions of hourly")
-    assert "Assets / hourly / Partitions" in page.text
-    assert "/asset?asset=s3%3A%2F%2Flake%2Fhourly&key=a%26b%3Dc#events" in page.links
-    assert "3 keys. These keys are not times, so none can be called missing. Running: us. Failed: eu." in page.text
-    assert page.form("/backfills/new") == {"asset": HOURLY.uri}
-    assert [given["name"] for given in page.named("textarea")] == ["keys"]
 
 
 def test_create_event_records_and_shows_what_became_of_it(make_site: MakeSite, ledger: Ledger) -> None:

@@ -155,25 +155,6 @@ def test_run_now_starts_a_run_that_consumes_nothing(make_site: MakeSite, ledger:
     assert body["context"]["assetflow"]["partition_key"] == "2026-01-01"
 
 
-def test_the_page_says_that_a_switch_is_on_its_way(site: Site, ledger: Ledger) -> None:
-    consumer = deploy(ledger, "report/nightly", ORDERS)
-    asked = site.page(f"{REPORT}?asked=pause")
-    assert "Prefect was asked to pause report/nightly." in asked.text
-    assert "Pausing" in asked.text
-    assert f"{REPORT}/switch" not in asked.hidden
-    ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)
-
-    # The address forgets what was asked, in an open page too.
-    assert site.get(f"{REPORT}?asked=pause").headers["location"] == REPORT
-    part = site.get(f"{REPORT}?asked=pause", headers={"hx-request": "true"})
-    assert part.headers["hx-replace-url"] == REPORT
-    assert "Resume" in part.text
-    page = site.page(REPORT)
-    assert "Prefect was told" not in page.text
-    assert "is paused: its automation is switched off" in page.text
-    assert page.form(f"{REPORT}/switch")["paused"] == "no"
-
-
 def test_a_switch_that_prefect_refuses_is_told_on_the_page(make_site: MakeSite, ledger: Ledger) -> None:
     deploy(ledger, "report/nightly", ORDERS)
     site = make_site(prefect=prefect(PrefectUnreachable("Prefect does not answer", fix="Start it")).connect)
@@ -183,21 +164,6 @@ def test_a_switch_that_prefect_refuses_is_told_on_the_page(make_site: MakeSite, 
     assert "Nothing was changed. Prefect does not answer. Start it" in page.text
     assert "Why it runs, or does not" in page.text
     assert site.get(f"{REPORT}/switch").headers["location"] == REPORT
-
-
-def test_a_page_says_why_it_did_not_run_at_another_time(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
-    update(ledger, ORDERS, 1)
-    update(ledger, CUSTOMERS, 60)
-    page = site.page(f"{REPORT}?at=2026-01-01T12:30")
-    assert "At 2026-01-01 12:30:00 UTC: report/nightly has been waiting since 2026-01-01 12:00:00 UTC" in page.text
-    assert "Its next decision came at 2026-01-01 13:00:00 UTC." in page.text
-    assert "Runs when orders AND customers were updated" in page.text
-    (field,) = [each for each in page.named("input") if each.get("name") == "at"]
-    assert field["value"] == "2026-01-01T12:30"
-    told = site.get("/api/v1" + REPORT, params={"at": "2026-01-01T12:30:00Z"}).json()
-    assert (told["at"], told["condition"][0]["state"]) == ("2026-01-01T12:30:00Z", "waiting")
-    assert "“noon” is not a time" in site.page(f"{REPORT}?at=noon").text
 
 
 def test_the_consumers_of_a_page_are_paused_at_once(

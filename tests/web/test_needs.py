@@ -22,7 +22,7 @@ from assetflow.operations.runs_by_hand import retry
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, ROLLED_UP, deploy, update
 from tests.ledger.read.test_ended_runs import ended
 from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
-from tests.web.conftest import MakeSite, Site
+from tests.web.conftest import MakeSite
 from tests.web.test_failed_runs import FAILED, Prefect
 
 MINUTE = timedelta(minutes=1)
@@ -113,20 +113,6 @@ def test_an_explanation_names_what_failed_and_a_retry_finds_runs_by_time(ledger:
     days = reader.consumers.named("visits/shop")
     assert days is not None
     assert [len(partition_explanation(reader, days, f"2026-01-0{day}").failing) for day in (1, 2)] == [1, 0]
-
-
-def test_what_failed_alike_is_one_line_that_opens(site: Site, ledger: Ledger) -> None:
-    flows = [deploy(ledger, f"flow-{number}/shop", ORDERS).deployment_id for number in range(12)]
-    ledger.writer.ended_runs.add([run(flow, 1, error="503") for flow in flows], NOON)
-    ledger.writer.ended_runs.add([run(flows[3], 2, error="503"), run(flows[4], 2, error="no space")], NOON)
-    page = site.page("/")
-    assert len(page.named("summary")) == 1
-    assert "×11" in page.text
-    assert "and 10 others 503" in page.text
-    assert "2 times since 2026-01-01 12:01:00 UTC, last: 503" in page.text, "each says its own"
-    assert "failed flow-4/shop 2 times since 2026-01-01 12:01:00 UTC, last: no space" in page.text
-    (runs,) = [ledger.reader.ended_runs.find(flow="flow-11/shop")]
-    assert f"/runs/{runs[0].flow_run_id}" in page.links
 
 
 def test_a_missed_deadline_needs_a_person_until_a_decision_comes(ledger: Ledger) -> None:

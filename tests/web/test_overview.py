@@ -17,22 +17,6 @@ from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, u
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import read
 
-MINUTE = timedelta(minutes=1)
-
-
-@pytest.mark.parametrize(
-    ("page", "words"),
-    [
-        ("/", ("Nothing is deployed yet", "assetflow emit")),
-        ("/assets", ("No assets yet", "assetflow emit s3://shop/orders")),
-        ("/consumers", ("No consumers yet", "@flow(schedule=orders & customers)")),
-        ("/activity", ("Nothing happened yet",)),
-    ],
-)
-def test_an_empty_page_says_what_to_do_first(site: Site, page: str, words: tuple[str, ...]) -> None:
-    text = site.page(page).text
-    assert [each for each in words if each not in text] == []
-
 
 def test_what_waits_longest_comes_first_with_what_it_needs(site: Site, ledger: Ledger) -> None:
     deploy(ledger, "both/shop", ORDERS & CUSTOMERS)

@@ -12,23 +12,6 @@ PAGE = f"/asset?asset={ORDERS.uri}"
 SEEN: tuple[tuple[Severity, bool], ...] = (("error", True), ("warn", False), ("error", False))
 
 
-def test_metrics_and_gaps_are_plotted_with_words_for_those_who_hear_them(site: Site, ledger: Ledger) -> None:
-    for minute, rows in ((-30, 10), (-20, 1_200), (-5, 600)):
-        update(ledger, ORDERS, minute, metrics={"rows": rows, "bytes": rows * 5_000, "seconds": 42.129})
-    page = site.page(PAGE)
-    labels = [each["aria-label"] for each in page.named("svg") if each.get("role") == "img"]
-    assert labels == [
-        "Rows of 3 updates: 10 to 1,200, newest 600",
-        "Bytes of 3 updates: 50 kB to 6 MB, newest 3 MB",
-        "Seconds of 3 updates: 42.1 s to 42.1 s, newest 42.1 s",
-        "Gaps between 3 updates: 10 min to 15 min",
-    ]
-    lines = [each["points"] for each in page.named("polyline")]
-    assert lines[0] == "3,25 60,3 117,14.1"
-    assert lines[2] == "3,14 60,14 117,14"
-    assert "600 rows · 3 MB · 42.1 s" in page.text
-
-
 def test_rule_12_7_the_history_of_each_check_is_plotted(site: Site, ledger: Ledger) -> None:
     found = [CheckResult("no_nulls(id)", severity, passed, "no nulls in id", found=2) for severity, passed in SEEN]
     for minute, result in zip((-9, -8), found, strict=False):

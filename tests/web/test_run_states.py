@@ -3,9 +3,7 @@
 from typing import Any
 from uuid import UUID, uuid4
 
-from assetflow.api.requests import Backend
 from assetflow.ledger import Ledger
-from assetflow.web.live import RunStates
 from tests.api.fake_prefect import FakePrefect
 from tests.cli.shop import NOON, ORDERS, deploy, update
 from tests.web.conftest import MakeSite
@@ -47,24 +45,3 @@ def test_lists_show_the_states_that_prefect_has(make_site: MakeSite, ledger: Led
     ledger.writer.decisions.ended("Completed", NOON, flow_run_id=run)
     assert "Completed" in site.page("/consumers").rows[1]
     assert not [each for each in site.page("/consumers").named("div") if "run-states" in each.get("hx-get", "")]
-
-
-async def test_prefect_is_asked_once_for_all_and_again_after_seconds(ledger: Ledger) -> None:
-    first, second = uuid4(), uuid4()
-    prefect, now = knows({first: "Pending", second: "Running"}), 100.0
-    states = RunStates(Backend(ledger, prefect=prefect.connect), clock=lambda: now)
-
-    await states.look([first, second])
-    await states.look([second, first])
-    assert [body["flow_runs"]["id"]["any_"] for _, body in prefect.asked] == [[str(first), str(second)]]
-    assert [states.shown(first), states.shown(second), states.shown(uuid4()), states.shown(None)] == [
-        "Pending",
-        "Running",
-        "",
-        "",
-    ]
-    now += 3
-    await states.look([first])
-    assert [body["flow_runs"]["id"]["any_"] for _, body in prefect.asked[1:]] == [[str(first)]]
-    now += 60
-    assert states.shown(first) == ""

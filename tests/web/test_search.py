@@ -26,15 +26,3 @@ def test_names_groups_flows_runs_and_ids_are_found(site: Site, ledger: Ledger) -
     assert "/runs?failed=true&day=today" in site.page("/search?q=failed").links
     assert "/consumers?show=inactive" in site.page("/search?q=Paused").links
     assert f"/runs/{run}" in site.page(f"/search?q={str(decision.id)[:6]}").links
-
-
-def test_keys_and_two_words_are_found(site: Site, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 1, "2026-01-01")
-    update(ledger, ORDERS, 2, "2026-01-01")
-    update(ledger, CUSTOMERS, 3, "2026-01-02")
-    found = [each for each in site.page("/search?q=2026-01-01").links if "key=" in each]
-    assert found == ["/asset?asset=s3%3A%2F%2Flake%2Forders&key=2026-01-01"]
-    update(ledger, CUSTOMERS, 4, "2026-01-01")
-    found = [each for each in site.page("/search?q=orders++2026-01-01").links if "key=" in each]
-    assert found == ["/asset?asset=s3%3A%2F%2Flake%2Forders&key=2026-01-01"]
-    assert "/asset?asset=s3%3A%2F%2Flake%2Fcustomers" in site.page("/search?q=lake+custom").links

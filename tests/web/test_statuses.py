@@ -6,7 +6,6 @@ from uuid import uuid4
 import pytest
 
 from assetflow import Eager
-from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.values.freshness_policy import FreshnessPolicy
@@ -41,22 +40,6 @@ def test_the_pages_of_an_asset_its_source_and_its_reader_say_what_has_changed(si
     assert f"It waits for make-b/x: {C.uri} was never made. Looked at next: when make-b/x ended." in text
     assert "Runs when what it was made from is out of date" in text
     assert "Queue" not in text
-
-
-def test_the_map_of_partitions_has_what_is_stale(site: Site, ledger: Ledger) -> None:
-    place = Place(ledger, NOON - timedelta(days=1))
-    place.deploy("core/shop", kept([RAW], [CORE], mapper=IdentityMapper(), retries=0))
-    for day in (1, 2, 3):
-        for made in place.update(RAW, f"2025-12-0{day}"):
-            place.run("core/shop", made, CORE)
-    assert "Stale" not in site.page("/asset/partitions?asset=s3://lake/core").text
-    for made in place.update(RAW, "2025-12-02"):
-        place.end(made, "cancelled")
-    page = site.page("/asset/partitions?asset=s3://lake/core")
-    assert "Stale: 2025-12-02." in page.text
-    assert "fresh 2 stale 1" in " ".join(page.text.split())
-    cells = [given for _, given in page.tags if "cell-stale" in given.get("class", "").split() and "title" in given]
-    assert [each["title"] for each in cells] == ["2025-12-02: updated, and an input has changed since"]
 
 
 def test_an_assets_page_leads_to_the_source_that_its_data_time_has(make_site: MakeSite, ledger: Ledger) -> None:

@@ -5,7 +5,7 @@ from uuid import UUID
 
 from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
-from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
+from tests.cli.shop import NOON, deploy, event_id, update
 from tests.web.conftest import MakeSite, Site
 from tests.web.test_activity import RUN, SOURCE, ran
 from tests.web.test_failed_runs import FAILED, Prefect
@@ -28,25 +28,6 @@ def test_the_activity_shows_trees_and_each_has_an_address(site: Site, ledger: Le
     for number in (decision, RUN):
         assert "What report/nightly led to" in site.page(f"/activity/{number}").text
     assert site.get("/activity/ordres").status_code == 404
-
-
-def test_what_failed_has_the_buttons_that_put_it_right(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "report/nightly", ORDERS)
-    deploy(ledger, "audit/all", CUSTOMERS)
-    (failed,), (refused,) = update(ledger, ORDERS, 1), update(ledger, CUSTOMERS, 2)
-    ledger.writer.decisions.launched(failed.id, RUN, NOON)
-    for address in ("/activity", "/activity/orders"):
-        assert "Run again" not in site.page(address).text, "it goes on"
-    ledger.writer.decisions.ended("Failed", NOON + timedelta(minutes=5), flow_run_id=RUN)
-    ledger.writer.decisions.undeliverable(refused.id, "Prefect refused it", NOON)
-    page = site.page("/activity")
-    assert {form["action"] for form in page.named("form")} >= {
-        f"/runs/{RUN}/retry",
-        f"/runs/{RUN}/again",
-        f"/decisions/{refused.id}/replay",
-    }
-    assert "Run again report/nightly" in [button.get("aria-label") for button in page.named("button")]
-    assert "Run again" in site.page("/activity/orders").text
 
 
 def alike(ledger: Ledger, number: int) -> list[UUID]:

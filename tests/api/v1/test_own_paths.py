@@ -83,18 +83,6 @@ def test_what_is_unknown_is_404_with_what_is_near(api: Api, path: str, near: str
     assert near in answer.json()["fix"]
 
 
-@pytest.mark.parametrize("root", ["/api/v1", "/api/v2"])
-def test_airflow_2_asks_by_uri(api: Api, shop: Ledger, root: str) -> None:
-    uri = "s3%3A%2F%2Flake%2Forders"
-    (queued,) = api.get(f"{root}/assets/queuedEvent/{uri}").json()["queued_events"]
-    assert (queued["dag_id"], queued["asset_id"]) == ("report.nightly", 1)
-    assert api.get(f"{root}/dags/report.nightly/assets/queuedEvent").json()["total_entries"] == 1
-    assert api.get(f"{root}/dags/report.nightly/assets/queuedEvent/{uri}").json() == queued
-    assert api.delete(f"{root}/dags/report.nightly/assets/queuedEvent/{uri}").status_code == 204
-    assert api.delete(f"{root}/assets/queuedEvent/{uri}").status_code == 404
-    assert shop.reader.queues.events(1) == []
-
-
 def test_a_scenario_is_simulated_within_its_limits(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     scenario = {"name": "one", "consumers": {"c": "s3://b/a"}, "steps": [{"event": "s3://b/a"}, {"tick": True}]}
     assert [run["consumer"] for run in api.post("/api/v1/simulate", json=scenario).json()["runs"]] == ["c"]

@@ -9,7 +9,6 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.values.assets import AssetAlias
 from assetflow.ledger import Ledger
 from tests.api.conftest import Api
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, update
@@ -175,15 +174,4 @@ def test_what_cannot_be_is_refused(assets: AssetApi, given: dict[str, Any]) -> N
     assert refused.value.status == 422
     with refusal() as refused:
         assets.create_asset_event(body(asset_id=99))
-    assert refused.value.status == 404
-
-
-def test_aliases(shop: Ledger, assets: AssetApi) -> None:
-    deploy(shop, "z/z", AssetAlias("early"))
-    found = assets.get_asset_aliases(order_by=["name"])
-    assert [each.name for each in found.asset_aliases] == ["early", "late"]
-    assert [each.name for each in assets.get_asset_aliases(name_pattern="LA").asset_aliases] == ["late"]
-    assert assets.get_asset_alias(found.asset_aliases[1].id) == found.asset_aliases[1].to_dict()
-    with refusal("not found") as refused:
-        assets.get_asset_alias(1)
     assert refused.value.status == 404

@@ -23,7 +23,7 @@ from assetflow.core.explain import (
 from assetflow.core.explain.facts import DecisionBefore
 from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.core.shapes import as_json
-from assetflow.core.values.assets import Asset, AssetAlias
+from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AssetAll
 from assetflow.core.values.consumers import Consumer, Decision, Receipt
 from assetflow.core.values.events import AssetEvent, Origin
@@ -89,14 +89,6 @@ def test_a_name_that_nobody_has_is_never_satisfied_nor_is_what_needs_it() -> Non
     told = explain_consumer(facts(A & nobody), NOW)
     assert told.state == "never"
     assert "no asset is named 'nobody'" in told.words
-
-
-def test_references_and_aliases_are_satisfied_by_the_assets_they_mean() -> None:
-    names = KnownNames({"a": A.uri}, {"late": [B.uri]})
-    queue = QueuedEvents([event(A, 1), event(B, 2)])
-    rows = condition_rows(to_schedule(Asset.ref(name="a") & AssetAlias("late")), queue, names, NOW)
-    assert [row.satisfied_by for row in rows[1:]] == list(queue.events)
-    assert f"of {B.uri}" in rows[2].words
 
 
 @pytest.mark.parametrize("count", [0, 20, 24])

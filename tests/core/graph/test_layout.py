@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from itertools import pairwise
 
 from assetflow.core.graph.layout import BOX, place
-from assetflow.core.graph.lineage import Edge, Node, around, folded, tree, whole
+from assetflow.core.graph.lineage import Edge, Node, around, folded, tree
 
 
 def asset(name: str) -> Node:
@@ -71,15 +71,6 @@ def test_a_hub_folds_and_opens() -> None:
     assert len(picture.boxes[more].nodes) == 16, "five ends and the flow that leads on stay"
     assert (asset("hub").as_json(), more) in picture.links
     assert more not in folded(part, {}, focus=asset("hub"), opened=[more]).boxes
-
-
-def test_groups_fold_into_one_box_with_one_link() -> None:
-    part = whole(CHAIN, [], 100)
-    groups = {asset("a"): "raw", asset("x"): "raw", flow("f"): "staging", asset("b"): "staging"}
-    picture = folded(part, groups)
-    assert set(picture.boxes["group:raw"].nodes) == {asset("a"), asset("x")}
-    assert picture.links["group:raw", "group:staging"] == {"schedules", "reads"}
-    assert asset("a").as_json() in folded(part, groups, opened=["group:raw"]).boxes
 
 
 def drawn_links(boxes: int, of_each: int) -> list[tuple[str, str]]:

@@ -67,14 +67,6 @@ def test_consumer_is_refused_with_its_name(consumer: Any) -> None:
         read_scenario(scenario(consumers={"c": consumer}))
 
 
-def test_steps_are_a_minute_apart_unless_they_say_otherwise() -> None:
-    steps = [EVENT, EVENT, EVENT | {"at": "2026-01-01T03:00:00+02:00"}, {"advance": 5}, EVENT]
-    read = read_scenario(scenario(*steps, start="2026-01-01T00:00:00Z"))
-    assert [step.time.strftime("%H:%M:%S") for step in read.steps] == [
-        "00:01:00", "00:02:00", "01:00:00", "01:00:05", "01:01:05",
-    ]  # fmt: skip
-
-
 def test_place_inside_a_step_and_its_keys_are_named() -> None:
     step = {"task": {"outlets": ["s3://b/a"], "emit": [{"asset": "s3://b/a", "key": "k"}]}}
     with pytest.raises(InvalidScenario, match=r"step 1, task, emit\[0\]: unknown key 'key'") as caught:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from assetflow.core.time.cron import Cron, cron_in_words
+from assetflow.core.time.cron import Cron
 from assetflow.core.time.timetables import (
     CronPartitionTimetable,
     CronTriggerTimetable,
@@ -58,23 +58,6 @@ def test_an_unknown_zone_names_close_ones() -> None:
 def test_the_calendar_ends() -> None:
     with pytest.raises(InvalidTimetable, match="calendar ends"):
         Cron("0 0 29 2 *").next_after(datetime(9999, 3, 1, tzinfo=UTC))
-
-
-@pytest.mark.parametrize(
-    ("expression", "words"),
-    [
-        ("0 0 * * *", "at 00:00 every day"),
-        ("0 * * * *", "at the start of every hour"),
-        ("*/15 * * * *", "every 15th minute of every hour"),
-        ("0 9 * * 1-5", "at 09:00 on Monday through Friday"),
-        ("@yearly", "at 00:00 on January 1"),
-        ("0 8-18 * * *", "at minute 0 past every hour from 8 through 18"),
-        # cronsim does not read these as contract 6.2 does.
-        ("0 0 */2 * 1", "at the times of the cron '0 0 */2 * 1'"),
-    ],
-)
-def test_words(expression: str, words: str) -> None:
-    assert cron_in_words(Cron(expression, "Europe/Berlin")) == f"{words} (Europe/Berlin)"
 
 
 NEW_YORK = "America/New_York"

@@ -4,14 +4,12 @@ import copy
 import json
 import pickle
 from collections.abc import Callable
-from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from assetflow.core.values.assets import Asset, AssetAlias, AssetRef, distinct
+from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
 from assetflow.core.values.conditions import AssetAll
-from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.errors import InvalidAsset
 
 
@@ -102,16 +100,6 @@ def test_an_asset_keeps_its_own_extra() -> None:
     extra["owners"].append("bob")
     assert asset.extra == {"owners": ["ann"]}
     assert pickle.loads(pickle.dumps(asset)).extra == {"owners": ["ann"]}
-
-
-def test_of_declarations_of_one_asset_the_first_of_each_fact_counts() -> None:
-    uri, hour = "s3://lake/fact", FreshnessPolicy(timedelta(hours=1))
-    (kept,) = distinct([Asset(uri, code_version="2"), Asset(uri, freshness=hour), Asset(uri, code_version="3")])
-    assert isinstance(kept, Asset)
-    assert (kept.code_version, kept.freshness) == ("2", hour)
-    (kept,) = distinct([Asset(uri, freshness=hour), Asset(uri, code_version="2")])
-    assert isinstance(kept, Asset)
-    assert (kept.code_version, kept.freshness) == ("2", hour)
 
 
 def test_rule_1_1_identity_is_the_uri() -> None:

@@ -105,16 +105,6 @@ def test_rule_8_2_a_data_version_is_that_of_the_key_else_of_the_outlet() -> None
     ]
 
 
-def test_rule_2_4_another_data_version_is_another_update() -> None:
-    outcome = TaskOutcome([X, Y])
-    outcome.add(X, C, data_version="1")
-    outcome.add(Y, C, data_version="1")
-    outcome.add(Y, C, data_version="2")
-    updates = outcome.updates()
-    assert [(each.aliases, each.data_version) for each in updates] == [(("x", "y"), "1"), (("y",), "2")]
-    assert len({each.event_id("task") for each in updates}) == 2
-
-
 @pytest.mark.parametrize("version", ["", " ", 5, "v" * 251, "\x00"])
 def test_rule_8_2_a_bad_data_version_is_refused_with_its_path(version: Any) -> None:
     outcome = TaskOutcome([A, X])

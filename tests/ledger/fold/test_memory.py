@@ -41,20 +41,6 @@ def test_a_long_queue_is_not_kept_in_memory(sqlite_ledger: Ledger, monkeypatch: 
     assert [each.sequence for each in decision.events] == [1, 2, 3, 4, 5, 6, 7]
 
 
-def test_a_queue_that_another_process_empties_and_fills_again(
-    ledger: Ledger, other: Ledger, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(queues, "LONG", 2)
-    deploy(ledger, A & B)
-    for _ in range(3):
-        decided(ledger, A)
-    decided(other, A)
-    assert decided(other, B) == [None]
-    decided(other, A)
-    assert decided(ledger, C) == []
-    assert decided(ledger, B) == [None]
-
-
 def test_only_what_another_process_wrote_is_read_again(sqlite_ledger: Ledger) -> None:
     deploy(sqlite_ledger, A & B)
     deploy(sqlite_ledger, C & B, "flow/two")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from assetflow import Eager
 from assetflow.core.compare import Change, Comparison, Fold, Replayed, replay_in_words
-from assetflow.core.partitions import StartOfDayMapper, StartOfMonthMapper
+from assetflow.core.partitions import StartOfDayMapper
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
 from assetflow.core.values.conditions import AtLeast
 from assetflow.core.values.consumers import Consumer
@@ -24,12 +24,9 @@ from assetflow.core.wire.deployments import Deployed
 from assetflow.ledger import Ledger
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, deploy, update
 from tests.ledger.conftest import NewLedger
-from tests.ledger.write.test_kept import CORE, RAW, Place, kept
 
 NOW = NOON + timedelta(hours=1)
 OTHER = Asset("s3://lake/other")
-BY_DAY = PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=StartOfDayMapper())
-BY_MONTH = PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=StartOfMonthMapper())
 
 
 def wanted(name: str, schedule: object, **more: Any) -> Deployed:
@@ -71,30 +68,6 @@ def test_rule_11_4_runs_that_the_deploy_starts_at_once_are_those_that_it_then_st
     assert len(made.events) == 1
 
 
-def test_rule_11_4_keys_are_mapped_anew(ledger: Ledger) -> None:
-    before, after = (
-        PartitionedAssetTimetable(assets=HOURLY & ORDERS, default_partition_mapper=mapper)
-        for mapper in (StartOfDayMapper(), StartOfMonthMapper())
-    )
-    deploy(ledger, "report/shop", before)
-    update(ledger, HOURLY, 1, "2026-01-01T01:00:00")
-    (change,) = compared(ledger, wanted("report/shop", after)).consumers
-    assert (change.mapped_anew, change.superseded) == (1, {})
-    assert change.before != change.after
-
-
-def test_rule_11_4_an_eager_flow_runs_because_of_its_code_version(ledger: Ledger) -> None:
-    place = Place(ledger)
-    place.deploy("core", kept([RAW], [CORE], code="1"))
-    (decision,) = place.update(RAW)
-    place.run("core", decision, CORE, code="1")
-    comparing = ledger.reader.comparing
-    flow = Deployed.of("core", kept([RAW], [CORE], code="2"), NOW)
-    found = comparing.deploy(comparing.deployed(), [flow], place.later(), renamed={}, keep=())
-    assert [(run.consumer, run.words) for run in found.runs] == [("core", "its code has another version")]
-    assert len(place.deploy("core", kept([RAW], [CORE], code="2"))) == 1
-
-
 def test_rule_11_4_what_is_added_removed_renamed_and_refused(ledger: Ledger) -> None:
     deploy(ledger, "old/shop", ORDERS)
     deploy(ledger, "gone/shop", CUSTOMERS)
@@ -127,12 +100,6 @@ def test_rule_11_4_assets_lose_their_last_producer_and_consumer(ledger: Ledger) 
     deploy(ledger, "report/shop", ORDERS | CUSTOMERS)
     found = compared(ledger, wanted("producer/shop", None, produces=(CUSTOMERS,)), wanted("report/shop", ORDERS))
     assert {(each.asset, each.lost) for each in found.assets} == {(ORDERS.uri, "producer"), (CUSTOMERS.uri, "consumer")}
-
-
-def test_rule_11_4_the_same_declaration_changes_nothing(ledger: Ledger) -> None:
-    deploy(ledger, "report/shop", BY_DAY)
-    deploy(ledger, "others/shop", BY_MONTH)
-    assert not compared(ledger, wanted("report/shop", BY_DAY), keep=["others/shop"]).changes_something
 
 
 MINUTE = timedelta(minutes=1)
@@ -278,13 +245,6 @@ def test_rule_11_6_runs_and_the_first_difference(
     update(ledger, CUSTOMERS, 2)
     update(ledger, ORDERS, 3)
     assert replay_in_words(replayed(ledger, consumer, schedule, 70, **options)) == words
-
-
-def test_rule_11_6_a_new_consumer_and_missed_deadlines(ledger: Ledger) -> None:
-    update(ledger, ORDERS, 1)
-    found = replayed(ledger, None, ORDERS & CUSTOMERS, 600, deadline=Deadline(after=HOUR))
-    assert (found.before, found.after, found.missed_after) == (0, 0, 1)
-    assert replay_in_words(replayed(ledger, None, ORDERS, 600)).endswith("it would have run: it is new.")
 
 
 def test_rule_11_7_what_a_pause_dropped_and_an_operator_removed_stays_out(ledger: Ledger) -> None:

@@ -6,11 +6,9 @@ from typing import Any
 import pytest
 
 from assetflow.core.explain import ConsumerExplanation
-from assetflow.core.partitions import DayWindow, RollupMapper, StartOfDayMapper
 from assetflow.core.shapes import as_json
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.values.timing import Deadline, Intake, Opening
 from assetflow.ledger import Ledger
@@ -57,24 +55,6 @@ def test_the_queue_is_that_of_the_moment(ledger: Ledger) -> None:
     assert after.last is not None
     assert after.next_words == "It has made no decision since then."
     assert states(then(ledger, 10)) == ["waiting", "satisfied", "waiting"]
-
-
-def test_before_its_deployment_it_did_not_exist(ledger: Ledger) -> None:
-    deploy(ledger, A)
-    assert "was not deployed yet at 2026-01-01 11:00:00 UTC" in then(ledger, -60).words
-
-
-def test_partitions_are_told_as_they_were(ledger: Ledger) -> None:
-    daily = RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())
-    deploy(ledger, PartitionedAssetTimetable(assets=A, default_partition_mapper=daily))
-    for hour in range(24):
-        record(ledger, hour, A, f"2026-01-01T{hour:02d}:00:00")
-    record(ledger, 30, A, "2026-01-02T00:00:00")
-
-    (day,) = then(ledger, 10.5).partitions
-    assert (day.target_key, len(day.received), len(day.missing)) == ("2026-01-01", 11, 13)
-    assert [each.target_key for each in then(ledger, 31).partitions] == ["2026-01-02"]
-    assert [each.target_key for each in then(ledger, 31, "2026-01-01").partitions] == ["2026-01-01"]
 
 
 ONE = "2026-01-01T13:00:00Z"

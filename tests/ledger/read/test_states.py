@@ -1,60 +1,16 @@
 """States for reads: the graph of flows, queues, keys and consumed events, read with few statements."""
 
-from datetime import timedelta
-
 import pytest
 from sqlalchemy import delete
 
-from assetflow import Eager
 from assetflow.core.rules import registry
 from assetflow.core.rules.fold import record_and_pass
-from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.errors import LedgerError
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.tables import PENDING, RECEIPT
-from tests.ledger.making import NOW, A, B, C, deploy, deploy_maker, update
-from tests.ledger.sql.test_plans import statements
-
-NAMED = Asset("s3://lake/named", name="named")
-MINUTE = timedelta(minutes=1)
-
-
-def planned(ledger: Ledger) -> dict[str, str]:
-    return {each.consumer: each.words for each in ledger.reader.freshness.plan(NOW)}
-
-
-def test_all_flows_are_read_once(ledger: Ledger) -> None:
-    deploy_maker(ledger, Eager(), [B], [A], "make/b")
-    before = planned(ledger)
-    with statements(ledger) as sent:
-        assert planned(ledger) == before
-        ledger.reader.what_if.recorded([update(A)], NOW)
-    assert not [text for text, _ in sent if "FROM consumer" in text and "removed_at IS NULL ORDER BY" in text]
-
-
-def test_a_flow_that_is_deployed_switched_or_removed_is_seen(ledger: Ledger) -> None:
-    deploy_maker(ledger, Eager(), [B], [A], "make/b")
-    reader = ledger.reader.freshness
-    assert reader.status(C.uri, None, NOW).state == "unknown"
-
-    made = deploy_maker(ledger, Eager(), [C], [B], "make/c")
-    assert reader.status(C.uri, None, NOW).state == "missing"
-    ledger.writer.consumers.switch(made.id, paused=True, now=NOW)
-    assert "paused" in planned(ledger)["make/c"]
-    ledger.writer.consumers.remove(made.id, NOW)
-    assert reader.status(C.uri, None, NOW).state == "unknown"
-
-
-def test_what_would_happen_is_not_remembered(ledger: Ledger) -> None:
-    made = deploy_maker(ledger, Eager(), [B], [A], "make/b")
-    ledger.writer.consumers.switch(made.id, paused=True, now=NOW)
-    ledger.writer.events.record([update(A)], NOW)
-    before = planned(ledger)
-    (run,) = ledger.reader.what_if.resumed(made.id, NOW).starts
-    assert run.consumer == "make/b"
-    assert planned(ledger) == before
+from tests.ledger.making import NOW, A, B, C, deploy, update
 
 
 def test_older_and_newer_events_have_receipts_as_soon_as_they_are_consumed(ledger: Ledger) -> None:

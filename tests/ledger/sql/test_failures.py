@@ -10,7 +10,6 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import create_engine, make_url, text
 from sqlalchemy.exc import OperationalError
-from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
 from assetflow.core.values.assets import Asset
 from assetflow.errors import InvalidEvent, LedgerError, LedgerLocked, LedgerVersion, StatementRefused, TooLarge
@@ -162,40 +161,6 @@ def test_a_value_that_postgres_cannot_hold_is_an_invalid_event(new_postgres: New
     assert [each.uri for each in ledger.reader.events.find()] == [B.uri]
 
 
-@pytest.mark.postgres
-def test_a_server_that_vanished_is_given_up_after_seconds_unless_the_address_says_otherwise() -> None:
-    with new_database() as url:
-        given = make_url(url).update_query_dict({"keepalives_idle": "60"})
-        opened = engine.open_engine(given)
-        with opened.connect() as connection:
-            has = connection.connection.driver_connection.info.get_parameters()  # pyright: ignore
-        opened.dispose()
-    assert (has["tcp_user_timeout"], has["keepalives_idle"], has["keepalives_count"]) == ("20000", "60", "3")
-
-
-ODD = ("a\x00b", "a\x00", "\x00", "\x00\x01a", "a\x01b", "\x01a", "\x01b\x00", "a", "ä\x00\U0001f600")
-
-
-def stored(uri: str) -> Asset:
-    """Return an asset as an older assetflow recorded it: today its URI would be refused."""
-    asset = Asset("any")
-    for name, value in (("uri", uri), ("name", uri)):
-        object.__setattr__(asset, name, value)
-    return asset
-
-
-def test_texts_with_nul_are_found_again_on_sqlite(new_sqlite: NewLedger) -> None:
-    ledger = new_sqlite()
-    for uri in ODD:
-        ledger.writer.events.record([update(stored(uri), aliases=(uri,))], NOW)
-    again = Ledger.open(ledger.place, now=NOW)
-    for uri in ODD:
-        again.writer.events.record([update(stored(uri), aliases=(uri,))], NOW)
-    assert sorted(each.uri for each in again.reader.assets.all()) == sorted(ODD)
-    assert [event.uri for event in again.reader.events.find()] == [*ODD, *ODD]
-    again.close()
-
-
 @pytest.mark.parametrize(
     ("number", "said", "meant"),
     [
@@ -261,8 +226,3 @@ def test_errors_of_postgres_are_known_by_their_codes(code: str | None, said: str
     with pytest.raises(LedgerError, match=meant) as raised, explained("postgresql://here"):
         raise OperationalError("INSERT", {}, Answered(code, said))
     assert isinstance(raised.value, StatementRefused) is (meant == "the database refuses")
-
-
-def test_a_process_that_uses_all_its_connections_has_trouble_with_the_ledger() -> None:
-    with pytest.raises(LedgerError, match="in use"), explained("postgresql://here"):
-        raise NoFreeConnection("QueuePool limit of size 5 overflow 10 reached")

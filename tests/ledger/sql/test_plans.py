@@ -9,7 +9,6 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import event as sqlalchemy_event
 
-from assetflow.core.graph.lineage import Node
 from assetflow.core.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
 from assetflow.core.time.timetables import CronTriggerTimetable
@@ -147,27 +146,6 @@ def test_reading_scans_nothing(filled: Ledger) -> None:
         reader.decisions.sample_of(decision, most=1)
         reader.decisions.without_note()
     assert scans(filled, sent) == []
-
-
-def test_lists_by_time_are_read_in_their_order(filled: Ledger) -> None:
-    with statements(filled) as sent:
-        filled.reader.events.page(EventFilter(), (("timestamp", True),), limit=10)
-        filled.reader.events.page(EventFilter(since=NOW), (("timestamp", False),), limit=10)
-    with filled.writes() as connection:
-        lists = [each for each in sent if "ORDER BY" in each[0]]
-        plans = [[row[3] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {s}", p)] for s, p in lists]
-    assert len(plans) == 2
-    for plan in plans:
-        assert any("event_occurred_sequence" in step for step in plan)
-        assert not any("TEMP B-TREE" in step for step in plan)
-
-
-def test_lineage_reads_only_what_is_near(filled: Ledger) -> None:
-    nodes = [Node("asset", A.uri), Node("alias", "x"), Node("flow", "f/plain"), Node("name", "nothing")]
-    with statements(filled) as sent:
-        assert {edge.kind for edge in filled.reader.lineage.edges_of(nodes)} == {"schedules", "links"}
-    tables = (*LARGE, "edge", "consumer", "alias_link", "asset_name")
-    assert [step for step in scans(filled, sent, tables) if "json_each" not in step.split(":")[0]] == []
 
 
 def test_letting_time_pass_scans_nothing(sqlite_ledger: Ledger, goes_on: Callable[[Ledger], Ledger]) -> None:

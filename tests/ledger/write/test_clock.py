@@ -14,8 +14,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from assetflow.core.rules import waits
-from assetflow.core.rules.evaluation import Reach
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AtLeast
@@ -232,14 +230,6 @@ class TestDeployThatIsFoundAtTheStart:
         noon.update(1.5, B, found=8)
         assert noon.runs(18) == [(3.5, 2)]
 
-    def test_no_opening_counts_before_it(self, sqlite_ledger: Ledger) -> None:
-        opened = Schedule(A, opening=Opening(EVERY_SIX))
-        noon = Noon(sqlite_ledger, opened)
-        noon.change(8, opened, late=True, coalesce=True)
-        noon.update(1, A, found=8)
-        # 18:00 lies before the start at 20:00; midnight is the first opening that counts.
-        assert noon.runs(18) == [(12, 1)]
-
     def test_no_deadline_counts_before_it(self, sqlite_ledger: Ledger) -> None:
         before, after = Deadline(hours(1), then="skip"), Deadline(hours(2), then="skip")
         noon = Noon(sqlite_ledger, A & B, deadline=before)
@@ -276,12 +266,6 @@ class TestSwitchThatIsFoundLate:
         noon.update(7, B, found=8)
         assert noon.runs(18) == [(9, 2)]
 
-    def test_a_deadline_that_fell_into_a_pause_is_looked_at_after_the_pass(self, sqlite_ledger: Ledger) -> None:
-        noon = self.paused(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
-        noon.update(0, A)
-        noon.switch(8, late=True, paused=False)
-        assert (noon.runs(18), noon.missed()) == ([], [("flow/one", 1, 8)])
-
 
 @pytest.mark.rule("9.13")
 def test_a_resume_that_is_found_after_a_downtime_opens_once(new_sqlite: NewLedger) -> None:
@@ -303,19 +287,6 @@ def test_a_resume_that_is_found_after_a_downtime_opens_once(new_sqlite: NewLedge
     assert decision.opening == NOW + hours(18)
 
 
-def test_the_end_of_a_run_that_is_found_late_leaves_what_is_not_recorded_yet_time_to_come(
-    sqlite_ledger: Ledger,
-) -> None:
-    noon = Noon(sqlite_ledger, A | B, coalesce=True, intake=Intake(debounce=hours(1)))
-    noon.update(0, A)
-    noon.passes(1)
-    (first,) = sqlite_ledger.reader.decisions.find()
-    noon.update(2, A)
-    sqlite_ledger.writer.decisions.ended("Completed", NOW + hours(8), decision_id=first.id, late=True)
-    noon.update(2.5, B, found=8)
-    assert noon.runs(9) == [(1, 1), (3.5, 2)]
-
-
 def test_an_update_of_the_instant_of_a_pause_is_decided_before_it(sqlite_ledger: Ledger) -> None:
     noon = Noon(sqlite_ledger, Schedule(A, opening=Opening(EVERY_SIX)), while_paused="keep")
     let_pass(sqlite_ledger, NOW - INSTANT)
@@ -328,34 +299,6 @@ def test_an_update_of_the_instant_of_a_pause_is_decided_before_it(sqlite_ledger:
 @pytest.mark.rule("9.10")
 class TestLongQueue:
     """Very many updates cost their number, not its square: a reading and a judgement of each, counted."""
-
-    @pytest.fixture
-    def judged(self, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-        """How often queued events were put in order, and how often a gate was judged over one."""
-        counts = [0, 0]
-        in_order, read = waits.in_order, Reach.read
-
-        def counted_order(events: Sequence[AssetEvent]) -> list[AssetEvent]:
-            counts[0] += len(events)
-            return in_order(events)
-
-        def counted_read(reach: Reach, event: AssetEvent) -> bool:
-            counts[1] += 1
-            return read(reach, event)
-
-        monkeypatch.setattr(waits, "in_order", counted_order)
-        monkeypatch.setattr(Reach, "read", counted_read)
-        return counts
-
-    def test_of_max_events_in_one_recording(self, sqlite_ledger: Ledger, judged: list[int]) -> None:
-        deploy(sqlite_ledger, A | B, intake=Intake(max_events=1))
-        costs: list[list[int]] = []
-        for count in (50, 500):
-            judged[:] = [0, 0]
-            ((_, decisions),) = sqlite_ledger.writer.events.record([update(*[A] * count)], NOW)
-            assert [len(each.events) for each in decisions] == [1] * count
-            costs.append([*judged])
-        assert all(many <= 11 * few for few, many in zip(*costs, strict=True))
 
     def test_many_decisions_are_made_in_several_transactions(
         self, new_sqlite: NewLedger, monkeypatch: pytest.MonkeyPatch

@@ -6,16 +6,15 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow import AssetWatcher, Eager
+from assetflow import AssetWatcher
 from assetflow.core.graph.lineage import Learned, Node
-from assetflow.core.values.assets import Asset, Outlet, distinct
+from assetflow.core.values.assets import Asset, Outlet
 from assetflow.core.watchers.intake import CursorStep, Note, RefusedChange, WatcherIntake
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
-from assetflow.errors import NameTaken
 from assetflow.ledger import Ledger
 from assetflow.operations.lookup import find_uri
 from assetflow.watchers import FileTrigger
-from tests.ledger.making import NOW, A, B, C, declared, deploy, deploy_maker, update
+from tests.ledger.making import NOW, A, B, declared, deploy, update
 from tests.ledger.read.test_ended_runs import ended
 
 SALES = Asset("s3://lake/sales", name="sales", group="shop", extra={"owner": "till"})
@@ -43,26 +42,6 @@ def test_rule_1_2_a_uri_that_was_only_updated_gives_its_name_up(ledger: Ledger, 
     assert waits.id in [each.consumer for each in decisions]
     [(recorded, decisions)] = ledger.writer.events.record([update(Asset("sales"))], LATER)
     assert (decisions, len(recorded.warnings)) == ([], 1)
-
-
-@pytest.mark.parametrize("has_schedule", [True, False])
-def test_rule_1_2_a_uri_that_another_flow_declares_keeps_its_name(ledger: Ledger, has_schedule: bool) -> None:
-    ledger.writer.events.record([update(Asset("sales"))], NOW)
-    if has_schedule:
-        deploy(ledger, Asset("sales"))
-    else:
-        declare(ledger, reads=(Asset("sales"),))
-    declare(ledger, SALES)
-    assert find_uri(ledger.reader, "sales") == "sales"
-    with pytest.raises(NameTaken):
-        deploy(ledger, SALES, name="second/d")
-
-
-def test_rule_1_6_a_reference_finds_every_name_that_a_flow_declares(ledger: Ledger) -> None:
-    consumers = [deploy(ledger, Asset.ref(name=name), name=f"{name}/d") for name in ("sales", "revenue")]
-    declare(ledger, *distinct([SALES, Asset(SALES.uri, name="revenue")]))
-    [(_, decisions)] = ledger.writer.events.record([update(Asset(SALES.uri))], LATER)
-    assert [each.consumer for each in decisions] == [each.id for each in consumers]
 
 
 def test_rule_1_6_a_name_that_becomes_known_is_a_pass(ledger: Ledger) -> None:
@@ -98,16 +77,6 @@ def test_rule_4_8_a_failed_run_of_a_learned_maker_is_one_of_a_failed_maker(ledge
     ledger.writer.lineage.learn(DBT, NOW)
     assert ledger.writer.ended_runs.add([failed], NOW) == 1
     assert [run.flow for run in ledger.reader.ended_runs.failed_makers([B.uri])] == ["dbt/nightly"]
-
-
-@pytest.mark.rule("2.9")
-def test_what_was_learned_refuses_no_deploy_and_leaves_a_source(ledger: Ledger) -> None:
-    """An Eager flow makes A from B, and dbt makes B from A: nobody declared the circle. Contract 8.10."""
-    ledger.writer.lineage.learn(DBT, NOW)
-    deploy_maker(ledger, Eager(), [A], [B], "flow/eager")
-    with ledger.transaction(NOW) as unit:
-        assert not unit.state.is_made(B.uri)
-        assert not unit.state.is_declared(C.uri, besides=uuid4())
 
 
 ONE, TWO = UUID(int=1), UUID(int=2)

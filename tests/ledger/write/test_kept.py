@@ -120,14 +120,6 @@ def only(decisions: Sequence[Decision]) -> Decision:
     return decision
 
 
-def test_a_recording_of_a_ledger_without_eager_flows_writes_no_versions(place: Place) -> None:
-    place.deploy("core", FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,)))
-    place.update(RAW)
-    with place.ledger.writes() as connection:
-        for table in ("item_version", "item", "data_flow", "target", "kept_run"):
-            assert not connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar(), table
-
-
 def test_a_decision_that_cannot_be_started_counts_as_a_failed_run(place: Place) -> None:
     place.deploy("core", kept([RAW], [CORE]))
     first = only(place.update(RAW))

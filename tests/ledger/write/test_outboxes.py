@@ -2,7 +2,6 @@
 
 import json
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -10,12 +9,11 @@ import pytest
 from assetflow.core.explain.events import shown_event
 from assetflow.core.shapes import as_json
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import CheckResult, Origin, Recording, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.events import CheckResult, Origin, Recording, SourceTaskRun
 from assetflow.core.wire.events import event_from_json, recording_from_json, recording_to_json
 from assetflow.ledger import Ledger
 from assetflow.ledger.write.materialized import MaterializedWriter
-from assetflow.prefect_io.own_events import check_failed
-from tests.ledger.making import NOW, A, B, C, deploy_maker, event, recording, update
+from tests.ledger.making import NOW, A, B, C, event, recording, update
 
 TASK = Origin("task", SourceTaskRun(uuid4()))
 
@@ -55,22 +53,6 @@ def test_a_ledger_that_knows_no_place_asks_the_log_first(ledger: Ledger) -> None
     assert numbers(told) == [(1, True), (2, True)]
     record(ledger, C)
     assert numbers(told)[2:] == [(3, False)]
-
-
-def test_what_is_a_day_old_is_given_up(ledger: Ledger) -> None:
-    told = outbox(ledger)
-    numbers(told)
-    record(ledger, A)
-    numbers(told)
-    record(ledger, B, minute=25 * 60)
-    assert numbers(told) == [(2, False)]
-
-
-def test_the_inlets_of_the_deployment_go_along(ledger: Ledger) -> None:
-    maker = deploy_maker(ledger, None, [B], [A], "maker/daily")
-    run = SourceFlowRun(uuid4(), deployment_id=maker.deployment_id)
-    record(ledger, B, origin=Origin("task", TASK.task_run, run))
-    assert [each.inputs for each in outbox(ledger).to_tell(10)] == [(A.uri,)]
 
 
 FOUND = (
@@ -117,17 +99,6 @@ def test_rule_12_6_what_failed_a_check_is_told_once(ledger: Ledger) -> None:
     (left,) = writer.to_tell(10)
     assert left.posted is None
     assert ledger.reader.pruning.count(NOW + timedelta(days=1)).checks == 1
-
-
-def test_rule_12_6_the_event_names_the_failed_checks(ledger: Ledger) -> None:
-    ledger.writer.events.record([held_back("b")], NOW)
-    (failed,) = ledger.writer.failed_checks.to_tell(10)
-    told: Any
-    (told,) = check_failed(failed)
-    assert (told["event"], told["id"]) == ("assetflow.check.failed", str(failed.id))
-    assert told["resource"]["prefect.resource.id"] == event().uri
-    assert [each["check"] for each in told["payload"]["checks"]] == ["no_nulls(id)", "sane"]
-    assert " b: held back by no_nulls(id): found 1, wanted no nulls in id" in told["payload"]["words"]
 
 
 def test_rule_12_7_a_later_update_makes_a_failed_check_good(ledger: Ledger) -> None:

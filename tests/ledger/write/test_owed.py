@@ -4,20 +4,16 @@ from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 from random import Random
-from uuid import uuid4
 
 import pytest
-from sqlalchemy import func, select
 
 from assetflow.core.freshness.state import state as freshness_state
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.consumers import Decision
-from assetflow.core.values.events import AssetEvent, Origin, Recording
 from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
-from assetflow.ledger.sql.freshness_tables import TARGET
 from tests.environment.postgres import new_database
-from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, Place, kept, only
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
 
 KEYS = [f"k{number:02}" for number in range(20)]
 FLOW = kept([RAW], [CORE], mapper=IdentityMapper(), catchup="all", code="1")
@@ -93,17 +89,6 @@ def pause_and_resume(place: Place, *updates: str) -> list[Decision]:
     return consumers.switch(number, paused=False, now=place.later())[1]
 
 
-def with_board(place: Place) -> Place:
-    """Deploy a flow that is up to date for all keys, and above it one that has to make all of them anew."""
-    for key in KEYS:
-        for asset in (CORE, LEFT, BOARD):
-            place.update(asset, key)
-    place.deploy("board", kept([CORE, LEFT], [BOARD], mapper=BY_KEY, catchup="all"))
-    look_at_all(place)
-    place.deploy("core", FLOW)
-    return place
-
-
 def test_8_18_a_deploy_judges_the_greatest_keys_and_the_clock_the_others(few: Place) -> None:
     assert keys(few.deploy("core", FLOW)) == KEYS[:14:-1]
     assert counts(few) == {"in_progress": 5, "owed": 15}
@@ -114,13 +99,6 @@ def test_8_18_a_deploy_judges_the_greatest_keys_and_the_clock_the_others(few: Pl
         found, times = look_at_all(few)
         assert (keys(found), times) == (KEYS[9:3:-1], 2)
         assert counts(few) == {"in_progress": 16, "owed": 4}
-
-
-def test_8_6_what_is_below_waits_for_a_key_that_was_set_aside(few: Place) -> None:
-    assert not with_board(few).update(LEFT, "k01")
-    assert counts(few, "board") == {"waits": 1}
-    few.deploy("core", flow("2"))
-    assert counts(few, "board") == {"waits": 1}, "also in the pass of the deploy"
 
 
 def test_8_7_a_failed_run_is_repeated_at_its_time_although_its_flow_was_deployed_again(few: Place) -> None:
@@ -147,16 +125,6 @@ def test_8_8_the_greatest_key_is_the_same_whatever_the_locale_of_postgres(
             look_at_all(place)
             assert counts(place, "board") == {"in_progress": 1, "history": 3}
             assert not place.update(RAW, "B")
-
-
-def test_8_18_a_batch_of_updates_judges_no_more_than_one_pass(few: Place) -> None:
-    few.deploy("core", FLOW)
-    number, now = few.consumers["core"].id, few.later()
-    other = [Recording(uuid4(), (AssetEvent(uuid4(), BOARD, now, Origin("api")),)) for _ in range(10)]
-    few.ledger.writer.events.record(other, now)
-    left = select(func.count()).where(TARGET.c.consumer == number, TARGET.c.look.is_not(None))
-    with few.ledger.transaction(now) as unit:
-        assert unit.connection.scalar(left) == 10
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -72,23 +72,6 @@ def test_8_17_a_rebuilt_ledger_tells_nothing_anew(place: Place) -> None:
     assert told(place) == []
 
 
-def test_8_17_policies_of_a_rebuilt_ledger_begin_when_their_deployment_was_made(place: Place) -> None:
-    place.ledger.writer.events.begin_adoption([])
-    created = place.now - 3 * HOUR
-    place.deploy("core", kept([RAW], [CORE]), created=created)
-    (found,) = place.ledger.reader.policies.all()
-    assert found.record.since == created
-
-
-def test_without_policies_nothing_is_written(place: Place) -> None:
-    place.deploy("core", kept([RAW], [Asset(CORE.uri)]))
-    place.run("core", only(place.update(RAW)), CORE)
-    passes(place, 5 * HOUR)
-    with place.ledger.reads() as connection:
-        for table in ("policy", "policy_touch", "policy_change"):
-            assert connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one() == 0
-
-
 def with_policy(policy: FreshnessPolicy | None) -> Asset:
     return Asset(CORE.uri, freshness=policy)
 

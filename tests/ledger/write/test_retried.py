@@ -156,12 +156,3 @@ def test_8_7_a_retry_of_nothing_is_refused(place: Place) -> None:
         writer.retry(place.consumers["events"].id, None, later)
     with pytest.raises(UnknownConsumer):
         writer.retry(99, None, later)
-
-
-@pytest.mark.parametrize("retries", [0, 1])
-def test_8_7_a_redeploy_without_retries_ends_the_one_that_waits(place: Place, retries: int) -> None:
-    place.deploy("core", kept([RAW], [CORE], retries=1))
-    place.end(only(place.update(RAW)), "failed")
-    assert not place.deploy("core", kept([RAW], [CORE], retries=retries, lookback=9))
-    place.later(3600)
-    assert len(place.ledger.writer.clock.run(place.now, place.now).decisions) == retries

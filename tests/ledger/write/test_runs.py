@@ -10,10 +10,9 @@ from assetflow.core.rules.ended_runs import RunEnd, RunGoingOn
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.keeping import Output
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
-from assetflow.core.values.timing import Intake
-from assetflow.core.wire import FlowDeclaration, declaration_to_text
+from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
-from tests.ledger.write.test_kept import BOARD, CORE, LEFT, RAW, Place, kept, only
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
 
 FAILED, COMPLETED = RunEnd("Failed", "failed"), RunEnd("Completed", "completed")
 
@@ -30,18 +29,10 @@ def by_hand(place: Place, name: str = "core", **given: object) -> RunGoingOn:
     return run._replace(**given)
 
 
-def begin(place: Place, run: RunGoingOn) -> None:
-    assert place.ledger.writer.runs.goes_on(run, place.later()) == []
-
-
 def end(place: Place, run: RunGoingOn, how: RunEnd = COMPLETED) -> list[str]:
     made = place.ledger.writer.runs.ended(run.run, how, place.later())
     assert made is not None
     return place.names(made)
-
-
-def others(place: Place) -> list[UUID]:
-    return [*place.ledger.reader.freshness.other_runs(10)]
 
 
 def launch(place: Place, decision: Decision) -> UUID:
@@ -110,51 +101,3 @@ def test_8_6_the_first_reader_waits_for_the_run_of_its_maker_that_goes_on(sqlite
         assert end(place, run) == ["board"]
     else:
         assert place.names(place.end(decision)) == ["board"]
-
-
-def when_quiet(seconds: int) -> FlowDeclaration:
-    """The declaration of a flow that makes an asset when its input is quiet."""
-    options = ConsumerOptions(Schedule(RAW), intake=Intake(debounce=timedelta(seconds=seconds)))
-    return FlowDeclaration(options, (CORE,), (RAW,), (Output(CORE.token, (RAW.token,)),))
-
-
-def updated_below_a_quiet_flow(ledger: Ledger) -> Place:
-    """Deploy an Eager board below a core that waits for quiet, let it be up to date, and update the raw data."""
-    place = Place(ledger)
-    place.deploy("core", when_quiet(10))
-    place.deploy("board", kept([CORE, LEFT], [BOARD]))
-    place.update(CORE)
-    place.run("board", only(place.update(LEFT)), BOARD)
-    place.update(RAW)
-    return place
-
-
-def redeploy(place: Place, number: int) -> None:
-    place.ledger.writer.consumers.change(number, declaration_to_text(when_quiet(60)), place.now)
-
-
-def become_eager(place: Place, number: int) -> None:
-    _, made = place.ledger.writer.consumers.change(number, declaration_to_text(kept([RAW], [CORE])), place.now)
-    assert [each.kind for each in made] == ["asset"]
-
-
-@pytest.mark.parametrize("change", [redeploy, become_eager])
-def test_a_flow_below_waits_for_a_run_that_was_decided_just_before_a_change(
-    sqlite_ledger: Ledger, change: Callable[[Place, int], None]
-) -> None:
-    place = updated_below_a_quiet_flow(sqlite_ledger)
-    place.later(30)
-    change(place, place.consumers["core"].id)
-    (found,) = place.ledger.reader.decisions.find(consumer=place.consumers["core"].id)
-    decision = Decision(found.id, found.consumer, found.deployment_id, None, (), found.made)
-    assert place.update(LEFT) == []
-    assert place.names(place.run("core", decision, CORE)) == ["board"]
-
-
-def test_an_end_that_comes_after_the_next_decision_leaves_that_run_going_on(sqlite_ledger: Ledger) -> None:
-    place = updated_below_a_quiet_flow(sqlite_ledger)
-    (first,) = place.ledger.writer.clock.run(place.later(30), place.now).decisions
-    place.update(RAW)
-    place.later(30)
-    assert place.end(first) == []
-    assert place.update(LEFT) == []

@@ -3,18 +3,14 @@
 from collections.abc import Sequence
 from uuid import uuid4, uuid5
 
-from assetflow.core.rules.ended_runs import RunEnd
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
 from assetflow.core.values.events import AssetEvent, Origin, Recording, SourceFlowRun
 from assetflow.core.values.keeping import Output
-from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger.records import ConsumerFilter
-from tests.ledger.write.test_kept import BOARD, CORE, RAW, SPACE, Place, kept, only
-
-COMPLETED = RunEnd("Completed", "completed")
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, SPACE, Place, kept
 
 
 def unscheduled(reads: Sequence[Asset], makes: Sequence[Asset], code: str | None = None) -> FlowDeclaration:
@@ -37,17 +33,6 @@ def state(place: Place, asset: Asset) -> tuple[str, bool]:
     return found.state, found.outdated
 
 
-def chain(place: Place, *names: str) -> None:
-    """Deploy core without a schedule and an Eager board that reads it, in this order, and let both be up to date."""
-    flows = {"core": unscheduled([RAW], [CORE]), "board": kept([CORE], [BOARD])}
-    for name in names or flows:
-        assert not place.deploy(name, flows[name])
-    assert not place.update(RAW)
-    board = only(ran(place, "core", CORE))
-    assert not place.run("board", board, BOARD)
-    assert (state(place, CORE), state(place, BOARD)) == (("fresh", False), ("fresh", False))
-
-
 def test_lists_and_numbers_of_consumers_leave_it_out(place: Place) -> None:
     reader = place.ledger.reader
     place.deploy("core", unscheduled([RAW], [CORE]))
@@ -63,19 +48,6 @@ def test_lists_and_numbers_of_consumers_leave_it_out(place: Place) -> None:
     assert found.consumer.schedule.describe() == "only when a person, a backfill or Prefect starts it"
     place.ledger.writer.consumers.remove(found.consumer.id, place.later())
     assert reader.consumers.all(removed=True) == []
-
-
-def test_it_becomes_a_consumer_with_its_schedule(place: Place) -> None:
-    chain(place)
-    place.later(60)
-    scheduled = FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,))
-    place.deploy("core", scheduled, paused=True, held=True)
-    record = place.ledger.reader.consumers.all()[0]
-    assert (record.consumer.name, record.consumer.paused, record.consumer.held) == ("core", True, True)
-    assert record.since == place.now
-    place.deploy("core", unscheduled([RAW], [CORE]))
-    assert [each.consumer.name for each in place.ledger.reader.consumers.all()] == ["board"]
-    assert state(place, BOARD) == ("fresh", False)
 
 
 def test_8_17_a_rebuilt_ledger_knows_what_it_read(place: Place) -> None:

@@ -208,14 +208,3 @@ async def test_a_ledger_in_trouble_does_not_let_sqs_count_deliveries(direct: Dir
     assert direct.away == 0
     assert direct.watcher.state == "watching"
     sqs.delete(f"{name}-dead")
-
-
-async def test_a_missing_topic_is_told_and_read_once_it_is_there(
-    direct: Direct, kafka: KafkaCluster, name: str
-) -> None:
-    watch(direct.ledger, MessageQueueTrigger(kafka.url, topic=name))
-    async with watching(direct):
-        await until_async(lambda: f"Kafka has no topic '{name}'" in direct.watcher.error)
-        kafka.send(name, b"{}")
-        await until_async(lambda: len(updates(direct.ledger)) == 1)
-        assert direct.watcher.state == "watching"

@@ -93,12 +93,6 @@ async def test_a_query_that_cannot_be_a_value_is_told(direct: Direct, shop: Path
         assert connection.execute("select count(*) from orders").fetchone() == (1,)
 
 
-async def test_a_driver_that_is_missing_is_named(direct: Direct) -> None:
-    watch(direct.ledger, SQLTrigger("mssql+pymssql://db/shop", "select 1"))
-    async with watching(direct):
-        await until_async(lambda: "pymssql" in direct.watcher.error)
-
-
 @pytest.mark.postgres
 async def test_a_refused_password_is_told_and_never_shown(
     direct: Direct, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
