@@ -17,7 +17,6 @@ import yaml
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
-from assetflow import Asset, FreshnessPolicy
 from assetflow.api.app import create_app
 from assetflow.api.requests import Backend
 from assetflow.api.security import Access, Keys
@@ -26,7 +25,6 @@ from assetflow.web import create_site
 from tests.api.conftest import Api, MakeApi
 from tests.api.serving import serving
 from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
-from tests.ledger.making import deploy_maker
 from tests.ledger.read.test_ended_runs import ended
 
 Numbers = dict[tuple[str, str], float]
@@ -81,17 +79,6 @@ def test_the_numbers_of_a_ledger(make_api: MakeApi, ledger: Ledger) -> None:
     assert numbers["assetflow_prefect_lag_updates", ""] == 1
     assert numbers["assetflow_prefect_lag_seconds", ""] == 60
     assert ("assetflow_launch_seconds_count", "") in numbers
-
-
-def test_assets_with_a_policy_have_their_state_and_the_age_of_their_data(make_api: MakeApi, ledger: Ledger) -> None:
-    deploy_maker(ledger, None, [], [Asset(ORDERS.uri, freshness=FreshnessPolicy(timedelta(minutes=30)))], "read/x")
-    update(ledger, ORDERS, 1)
-    now = NOON + timedelta(hours=1)
-    ledger.writer.clock.run(now, now)
-    found = make_api(now=lambda: now).get("/metrics").text
-    assert f'assetflow_asset_freshness{{asset="{ORDERS.uri}",state="fail"}} 1.0' in found
-    assert f'assetflow_asset_maximum_lag_seconds{{asset="{ORDERS.uri}"}} 1800.0' in found
-    assert f'assetflow_asset_lag_seconds{{asset="{ORDERS.uri}"}} ' in found
 
 
 @pytest.mark.parametrize("create", [create_app, create_site])

@@ -1,10 +1,8 @@
 """`assets status`, `plan` and `explain --asset`: for people and for programs (8.9, 8.16)."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
-from assetflow import Asset, Eager, FreshnessPolicy
+from assetflow import Eager
 from assetflow.core.partitions import IdentityMapper
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
@@ -31,25 +29,6 @@ def test_every_asset_that_an_eager_flow_needs_is_listed(call: Call) -> None:
     assert "it was never made" in board
     assert [each["uri"] for each in call("assets", "status", "--stale", "--json").json] == [B.uri, C.uri]
     assert call("assets", "status", B.uri).out.splitlines()[:2] == [f"{B.uri}  ▲ stale", "made by make-b/x"]
-
-
-def test_8_13_a_status_says_how_fresh_the_data_is_and_exits_with_1_if_it_fails(ledger: Ledger, call: Call) -> None:
-    late = Asset(B.uri, freshness=FreshnessPolicy(timedelta(hours=1)))
-    now = datetime.now(UTC)
-    deploy_maker(ledger, Eager(), [late], [A], "make-b/x", at=now - timedelta(hours=3))
-    for hours, asset, version in ((3, A, "first"), (2, late, "made"), (1, A, "second")):
-        then = now - timedelta(hours=hours)
-        ledger.writer.events.record([update(asset, data_version=version)], then)
-    ledger.writer.clock.run(now, now)
-
-    answer = call("assets", "status", B.uri)
-    assert (answer.code, answer.out.splitlines()[2]) == (1, "freshness: fail, 2 h old")
-    everything = call("assets", "status", "--json")
-    of_a, of_b = everything.json
-    assert (everything.code, of_a["freshness"], of_b["freshness"], of_b["feasible"]) == (1, None, "fail", True)
-    assert (datetime.fromisoformat(of_b["data_time"]), of_b["lag"] // 60) == (now - timedelta(hours=2), 120)
-    assert call("assets", "status", A.uri).code == 0
-    assert "fail, 2 h old" in call("assets", "status").out
 
 
 @pytest.mark.usefixtures("made")

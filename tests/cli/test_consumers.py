@@ -14,32 +14,8 @@ from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
 from assetflow.prefect_io.rest import prefect_api
 from tests.cli.conftest import Call
-from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
+from tests.cli.shop import ORDERS
 from tests.environment.prefect_server import PrefectServer
-
-
-def test_consumers_are_listed_with_what_they_wait_for(ledger: Ledger, call: Call) -> None:
-    joined = deploy(ledger, "joined/daily", ORDERS & CUSTOMERS)
-    deploy(ledger, "rolled/up", ROLLED_UP)
-    deploy(ledger, "quick/shop", ORDERS)
-    update(ledger, ORDERS, 1)
-    update(ledger, ORDERS, 2)
-    update(ledger, HOURLY, 3, key="2026-01-01T05:00:00")
-    ledger.writer.consumers.switch(joined.id, paused=True, now=NOON)
-
-    first, rolled, quick = call("consumers", "ls", "--json").json
-
-    assert first["name"] == "joined/daily"
-    assert (first["assets"], first["updated"], first["queued"], first["paused"]) == (2, 1, 2, True)
-    assert first["last_decision"] is None
-    assert (rolled["pending_partitions"], rolled["updated"]) == (1, 0)
-    assert quick["queued"] == 0
-    assert quick["last_decision"]["status"] == "waiting"
-    text = call("consumers", "ls").out
-    assert "orders AND customers" in text
-    assert "1 of 2" in text
-    assert "paused" in text
-    assert "1 key pending" in text
 
 
 def refuse(ledger: Ledger, name: str, number: int) -> None:

@@ -7,16 +7,7 @@ from datetime import datetime, timedelta
 import pytest
 from prefect.runtime import task_run
 
-from assetflow import (
-    Asset,
-    AssetAlias,
-    InletEvents,
-    Metadata,
-    OutletEvents,
-    TriggeringAssetEvents,
-    flow,
-    task,
-)
+from assetflow import Asset, AssetAlias, InletEvents, Metadata, OutletEvents, TriggeringAssetEvents, flow, task
 from assetflow.testing import ConsumerRun, Harness
 from assetflow.timetables import CronTriggerTimetable
 from tests.examples.upcoming import execute, next_run

@@ -39,16 +39,6 @@ def test_parts_with_other_columns_are_read_as_one(spark: Any, orders: Asset, for
     ]
 
 
-def test_numbers_become_as_wide_as_the_widest(spark: Any, orders: Asset) -> None:
-    narrow = "1Y AS byte, 2S AS short, 3 AS number, CAST(1.25 AS DECIMAL(5,2)) AS money, 7S AS count"
-    wide = "1 AS byte, 2L AS short, 3.5D AS number, CAST(1 AS DECIMAL(9,4)) AS money, CAST(7 AS DECIMAL(12,2)) AS count"
-    publish(spark.sql(f"SELECT {narrow}"), orders, partition_key="d1")
-    publish(spark.sql(f"SELECT {wide}").limit(0), orders, partition_key="d2")
-    columns = ["byte int", "short bigint", "number double", "money decimal(9,4)", "count decimal(12,2)", "key string"]
-    assert shown(read(orders, spark)) == [columns, ["1", "2", "3.0", "1.2500", "7.00", "d1"]]
-    assert read(orders, spark).where("number = 3 AND short = 2 AND count = 7 AND money = 1.25").count() == 1
-
-
 def test_columns_that_fit_no_common_type_are_refused(spark: Any, orders: Asset, tmp_path: Path) -> None:
     publish(spark.sql("SELECT 1 AS id"), orders, partition_key="d1")
     publish(spark.sql("SELECT struct('x' AS a) AS id"), orders, partition_key="d2")

@@ -13,7 +13,7 @@ from assetflow.errors import PrefectUnreachable
 from assetflow.ledger import Ledger
 from assetflow.web import consumer as pages_of_consumers
 from tests.api.fake_prefect import FakePrefect
-from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import read
 
@@ -104,28 +104,6 @@ def test_queued_events_are_removed_with_a_reason_one_or_all(site: Site, ledger: 
     assert site.submit(f"{REPORT}/remove", REPORT, f"{REPORT}/remove", why="all").headers["location"].endswith("=2")
     assert ledger.reader.queues.events(consumer.id) == []
     assert "Queue" not in site.page(REPORT).text.split()
-
-
-def test_pending_partitions_and_one_of_them(site: Site, ledger: Ledger) -> None:
-    consumer = deploy(ledger, "daily/rollup", ROLLED_UP)
-    update(ledger, HOURLY, 1, key="2026-01-01T05:00:00")
-    update(ledger, HOURLY, 2, key="2026-01-02T06:00:00")
-    page = site.page("/consumers/daily/rollup")
-    assert "2 partitions begun, none complete" in page.text
-    # The facts are those of each partition; the condition of all has none.
-    assert "Received" in page.text
-    assert [each["class"] for each in page.named("li") if "depth-" in each.get("class", "")] == ["depth-0 is-plain"]
-    assert "Waiting since" not in page.text
-    assert [row.split()[0] for row in page.rows if row.startswith("2026-01-0")] == ["2026-01-01", "2026-01-02"]
-    assert "/consumers/daily/rollup?key=2026-01-02" in page.links
-
-    address = "/consumers/daily/rollup?key=2026-01-01"
-    part = site.page(address)
-    assert "Partition 2026-01-01" in part.text
-    assert "1 of 24 keys received" in part.text
-    action = "/consumers/daily/rollup/remove"
-    assert site.submit(action, address, action, why="wrong").status_code == 303
-    assert set(ledger.reader.queues.pending(consumer.id)) == {"2026-01-02"}
 
 
 def prefect(error: Exception | None = None, times: int = 100) -> FakePrefect:

@@ -8,16 +8,13 @@ from uuid import uuid4
 
 import pytest
 
-from assetflow import Asset, AssetWatcher
 from assetflow.api.requests import Backend
 from assetflow.ledger import Ledger
-from assetflow.ledger.lease import SILENT, STOPPED, Holder, Role
-from assetflow.watchers import FileTrigger
+from assetflow.ledger.lease import SILENT, STOPPED, Holder
 from assetflow.web import live as live_module
 from assetflow.web.live import LedgerChange, Live
 from tests.cli.shop import NOON, ORDERS, deploy, update
-from tests.web.conftest import MakeSite, Site
-from tests.web.html import read
+from tests.web.conftest import MakeSite
 
 SOON = 10
 
@@ -137,24 +134,3 @@ def test_what_needs_prefect_is_not_offered_while_it_is_away(make_site: MakeSite,
     assert len(dead) == {"/consumers/report/nightly": 2, "/asset?asset=orders": 1, "/consumers": 0}[path]
     away.clear()
     assert offered()
-
-
-def watched(ledger: Ledger) -> None:
-    """Two watchers are deployed."""
-    watchers = [AssetWatcher(name, FileTrigger(f"/{name}/*")) for name in ("landing", "other")]
-    deploy(ledger, "report/nightly", Asset(ORDERS.uri, watchers=watchers))
-
-
-def test_a_page_names_a_watcher_that_fails(site: Site, ledger: Ledger) -> None:
-    watched(ledger)
-    ledger.writer.lease.acquire(Holder.this_process(uuid4(), Role.WATCHERS), seconds=3600)
-    ledger.writer.watchers.set_state(["landing"], "failing", "no such folder", datetime.now(UTC))
-    page = read(site.get("/troubles").text)
-    assert "The watcher landing fails: no such folder." in page.text
-    assert page.links == ["/consumers?show=waiting", "/assets?show=watcher"]
-    assert [row.split()[0] for row in site.page("/assets?show=watcher").rows[1:]] == [ORDERS.uri]
-    ledger.writer.watchers.set_state(["other"], "failing", "not either", datetime.now(UTC))
-    assert "no such folder; 1 other watcher too, see Assets." in read(site.get("/troubles").text).text
-    for name in ("landing", "other"):
-        ledger.writer.watchers.switch(name, paused=True, now=datetime.now(UTC))
-    assert "watcher" not in site.get("/troubles").text.replace("evaluator", "")

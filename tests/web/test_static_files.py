@@ -11,22 +11,6 @@ from tests.web.conftest import Site
 VENDOR = FOLDER / "vendor"
 
 
-def test_what_a_page_names_is_kept_for_good_and_compressed(site: Site, ledger: Ledger) -> None:
-    update(ledger, ORDERS, 0)
-    page = site.page("/asset?asset=orders")
-    named = [*(each["src"] for each in page.named("script")), *(each["href"] for each in page.named("link"))]
-    assert len(named) > 8
-    for address in named:
-        answer = site.get(address)
-        assert answer.status_code == 200
-        assert answer.headers["cache-control"] == "public, max-age=31536000, immutable", address
-        # A font is compressed in itself.
-        if len(answer.content) > 1000 and ".woff2" not in address:
-            assert answer.headers["content-encoding"] == "gzip", address
-        plain = site.get(address, headers={"accept-encoding": "identity"})
-        assert (plain.content, plain.headers.get("content-encoding")) == (answer.content, None)
-
-
 def test_pages_are_compressed_and_streams_are_not(site: Site, ledger: Ledger) -> None:
     update(ledger, ORDERS, 0)
     for path in ("/assets", "/asset?asset=orders", "/nothing", "/api/openapi.json"):

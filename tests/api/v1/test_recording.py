@@ -45,14 +45,6 @@ def test_an_event_is_durable_when_answered(api: Client, ledger: Ledger) -> None:
     )
 
 
-def test_a_new_asset_that_may_be_a_typo_gets_a_warning(api: Client, ledger: Ledger) -> None:
-    deploy(ledger, "report/plain", Asset("plain"))
-    _, told = post(api, {"uri": "bad uri"}, {"uri": "plain"}, {"uri": "s3://lake/new"})
-    (warning,) = told["warnings"]
-    assert warning.startswith("'bad uri' is a new asset, not a usual URI, and no flow names it")
-    assert post(api, {"uri": "bad uri"})[1]["warnings"] == []
-
-
 def test_rule_1_2_a_name_means_the_asset_that_has_it(api: Client, ledger: Ledger) -> None:
     deploy(ledger, "report/shop", Asset(ORDERS.uri, name="orders"))
     _, told = post(api, {"uri": "orders"}, {"uri": 5}, "orders")
@@ -135,15 +127,6 @@ def test_beside_a_ledger_that_was_taken_over_airflows_path_records_nothing(make_
     assert ledger.reader.events.find() == []
 
 
-def test_rule_8_2_an_update_has_the_version_that_is_given(api: Client, ledger: Ledger) -> None:
-    told = post(api, {"uri": ORDERS.uri, "data_version": "etag-1"}, {"uri": ORDERS.uri, "data_version": " "})[1]
-    assert [each.data_version for each in ledger.reader.events.find()] == ["etag-1"]
-    refused = told["items"][1]
-    assert (refused["where"], refused["rule"]) == ("data_version", "8.2")
-    assert "1 to 250" in refused["fix"]
-
-
-NUMBER = UUID(int=3)
 PATH = f"/api/v1/assets/{quote(ORDERS.uri, safe='')}/observations"
 
 

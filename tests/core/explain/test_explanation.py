@@ -66,22 +66,6 @@ def made(*events: AssetEvent, key: str | None = None) -> Decision:
     return Decision(UUID(int=7), 1, UUID(int=1), key, events, NOW + timedelta(hours=1))
 
 
-def test_each_leaf_says_which_event_satisfies_it_or_what_it_waits_for() -> None:
-    first = event(A, 1)
-    rows = condition_rows(to_schedule(A & (B | C)), QueuedEvents([first, event(A, 2)]), KnownNames(), NOW)
-
-    assert [(row.depth, row.kind, row.state) for row in rows] == [
-        (0, "all", "waiting"),
-        (1, "asset", "satisfied"),
-        (1, "any", "waiting"),
-        (2, "asset", "waiting"),
-        (2, "asset", "waiting"),
-    ]
-    assert (rows[1].satisfied_by, rows[1].since, rows[1].queued) == (first, first.recorded, 2)
-    assert (rows[0].satisfied_members, rows[0].members) == (1, 2)
-    assert rows[3].words == "waiting for an update"
-
-
 def test_a_name_that_nobody_has_is_never_satisfied_nor_is_what_needs_it() -> None:
     nobody = Asset.ref(name="nobody")
     rows = condition_rows(to_schedule((A & nobody) | B), QueuedEvents(), KnownNames(), NOW)

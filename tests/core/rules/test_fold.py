@@ -6,9 +6,7 @@ from uuid import UUID
 import pytest
 
 from assetflow.core.rules.fold import record
-from assetflow.core.rules.registry import (
-    check_removal,
-)
+from assetflow.core.rules.registry import check_removal
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Consumer
 from assetflow.core.values.events import Recording

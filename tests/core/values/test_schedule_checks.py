@@ -8,12 +8,7 @@ from assetflow import Asset, PartitionedAssetTimetable
 from assetflow.core.values.conditions import to_condition
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.core.values.schedules import check_schedule
-from assetflow.errors import (
-    AssetflowError,
-    InvalidPartition,
-    InvalidSchedule,
-    NameTaken,
-)
+from assetflow.errors import AssetflowError, InvalidPartition, InvalidSchedule, NameTaken
 from assetflow.partitions import (
     ChainMapper,
     DayWindow,

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 from uuid import UUID
 
 import pytest
@@ -10,40 +9,12 @@ import pytest
 from assetflow import Asset
 from assetflow.core.freshness.records import Item, ItemUpdate
 from assetflow.core.freshness.state.source import FreshnessChanges
-from assetflow.core.partitions import FixedKeyMapper
-from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold.freshness_source import PAGE, FreshnessTables
 from assetflow.ledger.fold.freshness_writing import write_freshness
-from tests.ledger.making import NOW, A, B, C, deploy, event, recording, update
+from tests.ledger.making import NOW
 from tests.ledger.sql.test_plans import statements
 from tests.ledger.write.test_kept import Place, kept
-
-
-def keyed(count: int, asset: Any = A) -> Any:
-    return recording(*(event(asset, partition_key=f"k{number}") for number in range(count)))
-
-
-def test_of_very_many_queued_events_the_oldest_and_the_first_of_each_asset_and_key_are_read(ledger: Ledger) -> None:
-    consumer = deploy(
-        ledger, PartitionedAssetTimetable(assets=A & B & C, default_partition_mapper=FixedKeyMapper("all"))
-    )
-    for key in ("a", "a", "b", "a", "c", "b"):
-        ledger.writer.events.record([update(A, partition_key=key)], NOW)
-    ledger.writer.events.record([update(B, partition_key="a")], NOW)
-
-    found = ledger.reader.queues.sample_of(consumer.id, "all", most=2)
-
-    assert [event.sequence for event in found.events] == [1, 2, 3, 5, 7]
-    assert (found.counts, found.total) == ({A.uri: 6, B.uri: 1}, 7)
-    assert len(ledger.reader.queues.sample_of(consumer.id, "all", most=8).events) == 7
-    few = ledger.reader.queues.sample_of(consumer.id, "all", most=7)
-    assert (len(few.events), few.counts) == (7, found.counts)
-    [(_, (decision,))] = ledger.writer.events.record([update(C, partition_key="a")], NOW)
-    (record,) = ledger.reader.decisions.find(consumer=decision.consumer)
-    consumed = ledger.reader.decisions.sample_of(record, most=2)
-    assert [event.sequence for event in consumed.events] == [1, 2, 3, 5, 7, 8]
-    assert consumed.total == 8
 
 
 def statements_below(ledger: Ledger, flows: int) -> int:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from assetflow.core.rules.state import Limits, State, queues
+from assetflow.core.rules.state import Limits, State
 from assetflow.core.values.assets import Asset
 from assetflow.ledger import Ledger
 from assetflow.ledger.write import store
-from tests.ledger.making import NOW, A, B, C, deploy, event, recording, update
+from tests.ledger.making import NOW, A, B, C, deploy, update
 from tests.ledger.sql.test_plans import statements
 
 
@@ -26,19 +26,6 @@ def decided(ledger: Ledger, *assets: Asset, **fields: object) -> list[str | None
     """Record an update of these assets, and return the target keys of the decisions."""
     [(_, decisions)] = ledger.writer.events.record([update(*assets, **fields)], NOW)
     return [decision.target_key for decision in decisions]
-
-
-def test_a_long_queue_is_not_kept_in_memory(sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queues, "LONG", 3)
-    deploy(sqlite_ledger, A & B)
-    for _ in range(3):
-        sqlite_ledger.writer.events.record([recording(event(A), event(A))], NOW)
-    for _ in range(2):
-        with sqlite_ledger.transaction(NOW) as unit:
-            assert not unit.state.queues.is_read((1, None))
-            assert len(unit.state.queues.queued(1, None)) == 6
-    [(_, [decision])] = sqlite_ledger.writer.events.record([update(B)], NOW)
-    assert [each.sequence for each in decision.events] == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_only_what_another_process_wrote_is_read_again(sqlite_ledger: Ledger) -> None:

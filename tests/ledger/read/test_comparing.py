@@ -9,7 +9,6 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from assetflow import Eager
 from assetflow.core.compare import Change, Comparison, Fold, Replayed, replay_in_words
 from assetflow.core.partitions import StartOfDayMapper
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
@@ -258,10 +257,3 @@ def test_rule_11_7_what_a_pause_dropped_and_an_operator_removed_stays_out(ledger
     paused = ledger.reader.consumers.all()[0].consumer
     found = replayed(ledger, paused, ORDERS & CUSTOMERS & HOURLY, 100)
     assert (found.before, found.after) == (0, 0)
-
-
-def test_rule_11_7_eager_flows_are_not_replayed(ledger: Ledger) -> None:
-    consumer = deploy(ledger, "report/shop", ORDERS)
-    update(ledger, ORDERS, 1)
-    found = replayed(ledger, consumer, Eager(), 10)
-    assert found.note.startswith("Eager and Lazy flows are not replayed")

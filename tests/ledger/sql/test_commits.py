@@ -15,7 +15,6 @@ import pytest
 from assetflow.errors import LedgerError
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger import Ledger
-from assetflow.ledger.sql import engine
 from tests.environment.postgres import closed
 from tests.ledger.conftest import NewLedger
 
@@ -69,15 +68,6 @@ def waiting(ledger: Ledger) -> Iterator[tuple[Any, ThreadPoolExecutor]]:
             yield listener, thread
         finally:
             listener.close()
-
-
-def test_nothing_is_heard_while_nothing_is_committed(ledger: Ledger) -> None:
-    with waiting(ledger) as (listener, thread):
-        ledger.writer.set_cursor("a", 1)
-        assert thread.submit(listener.wait).result(SECONDS)
-        heard = thread.submit(listener.wait)
-        with pytest.raises(TimeoutError):
-            heard.result(5 * engine.LOOK_EVERY)
 
 
 def test_closing_ends_the_wait(ledger: Ledger) -> None:

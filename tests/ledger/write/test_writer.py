@@ -11,7 +11,7 @@ from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
 from assetflow.errors import InvalidSchedule, NameTaken, UnknownConsumer, UnknownEvent
 from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.records import EventFilter
-from tests.ledger.making import NOW, A, B, C, declared, deploy, event, recording, update
+from tests.ledger.making import NOW, A, B, declared, deploy, event, recording, update
 
 LATER = NOW + timedelta(hours=1)
 
@@ -72,21 +72,6 @@ def test_unknown_consumers_are_named(ledger: Ledger) -> None:
     ):
         with pytest.raises(UnknownConsumer, match="7"):
             call()
-
-
-def test_remove_queued_by_asset_and_time(ledger: Ledger) -> None:
-    one = deploy(ledger, A & B & C, "f/one")
-    two = deploy(ledger, A & B & C, "f/two")
-    ledger.writer.events.record([update(A, occurred=LATER)], NOW)
-    ledger.writer.events.record([update(A), update(B)], LATER)
-    assert ledger.writer.queues.remove(one.id, uri=A.uri, before=LATER, by="me", why="wrong", now=NOW) == 1
-    assert ledger.writer.queues.remove(None, uri=A.uri, now=NOW) == 3
-    assert [[e.sequence for e in ledger.reader.queues.events(each.id)] for each in (one, two)] == [[3], [3]]
-    first = ledger.reader.events.find()[0]
-    receipt = ledger.reader.receipts.of_event(first.id)[0]
-    assert (receipt.receipt.status, receipt.receipt.by, receipt.receipt.why) == ("removed", "me", "wrong")
-    assert receipt.consumer_name == "f/one"
-    assert ledger.reader.queues.sizes() == {one.id: 1, two.id: 1}
 
 
 def test_undeliverable_is_listed_and_replayed(ledger: Ledger) -> None:

@@ -65,22 +65,6 @@ async def test_rule_10_4_what_is_there_is_known_and_each_new_version_is_an_updat
     assert updates(direct.ledger)[0].origin.by == f"Delta table {table}, version 1"
 
 
-async def test_rule_10_6_versions_that_change_no_rows_are_no_updates(direct: Direct, table: Path) -> None:
-    watch(direct.ledger, trigger(table))
-    write_deltalake(table, rows(4), mode="append")
-    async with watching(direct):
-        await until_async(cursor_is(direct, 1))
-        delta = DeltaTable(table)
-        delta.optimize.compact()
-        delta.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-        delta.alter.set_table_properties({"delta.appendOnly": "false"})
-        write_deltalake(table, rows(), mode="append")
-        last = DeltaTable(table).version()
-        await until_async(cursor_is(direct, last))
-        write_deltalake(table, rows(9), mode="append")
-        await until_async(lambda: versions(direct) == [last + 1])
-
-
 async def test_rule_10_6_a_log_cut_off_below_the_cursor_is_one_update(direct: Direct, table: Path) -> None:
     watch(direct.ledger, trigger(table))
     async with watching(direct):
@@ -111,7 +95,3 @@ async def test_a_table_that_is_made_anew_is_an_update_though_the_version_is_equa
         write_deltalake(table, rows(7, 8))
         await until_async(lambda: versions(direct) == [0])
         assert updates(direct.ledger)[0].extra["gap"]
-
-
-def values(direct: Direct, name: str) -> list[Any]:
-    return list(direct.ledger.reader.watchers.items(name).values())
