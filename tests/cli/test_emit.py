@@ -89,17 +89,6 @@ def test_without_the_right_ledger_prefect_keeps_it(
     assert f"which refuse it and why: `assetflow explain --event {number}` beside the evaluator" in again
 
 
-def test_rule_8_2_an_update_has_the_version_that_is_given(ledger: Ledger, call: Call) -> None:
-    call("emit", ORDERS.uri, "--data-version", "etag-1", "--id", str(ID))
-    refused = call("emit", ORDERS.uri, "--data-version", " ")
-    event = ledger.reader.events.get(ID)
-    assert event is not None
-    assert event.data_version == "etag-1"
-    assert refused.code == 2
-    assert "data_version is ' '" in refused.err
-    assert "where: --data-version" in refused.err
-
-
 def test_rule_8_2_what_an_observation_led_to_is_said_in_words(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", NAMED)
     first, again = (call("observe", "orders", "1", "--key", "k").out for _ in range(2))

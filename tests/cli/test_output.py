@@ -1,13 +1,14 @@
-"""Text from users is text: it moves no cursor, changes no colour, and is no markup."""
+"""Text from users is text: it moves no cursor, and is no markup. With `--watch` a terminal shows everything anew."""
 
 import pytest
 
+from assetflow.cli import output, run
 from assetflow.cli.output import plain, text
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.words import shown
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call, screen_of
-from tests.cli.shop import NOON, deploy, event_id, update
+from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
 
 EVIL = Asset("s3://lake/evil", name="\x1b[2J\x07[bold red]x[/] :smile:\n\u202eevil\x9b31m")
 
@@ -44,3 +45,29 @@ def test_what_users_wrote_is_text(ledger: Ledger, call: Call, monkeypatch: pytes
             out = call(*command.split()).out
         assert out.replace("\n", "").isprintable(), command
         assert "[red]" in out or "[bold red]x[/] :smile:" in out, command
+
+
+def test_a_list_is_shown_anew_until_ctrl_c(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    update(ledger, ORDERS, 1)
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            raise KeyboardInterrupt
+        update(ledger, CUSTOMERS, 2)
+
+    monkeypatch.setattr(output, "sleep", pause)
+    screen = screen_of(100, monkeypatch)
+    assert run(["assets", "ls", "--watch"]) == 0
+    _, first, second = screen.getvalue().split("\x1b[H\x1b[J")
+    assert "Ctrl+C ends it" in first
+    assert ["customers" in each for each in (first, second)] == [False, True]
+    assert pauses == [2.0, 2.0]
+
+
+@pytest.mark.usefixtures("ledger")
+def test_what_goes_to_a_program_is_not_watched(call: Call) -> None:
+    answer = call("events", "ls", "--watch")
+    assert (answer.code, answer.out) == (2, "")
+    assert "--watch needs a terminal" in answer.err

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid5
 
-from assetflow.core.rules.fold import record, record_and_pass
+from assetflow.core.rules.fold import record_and_pass
 from assetflow.core.rules.registry import deploy
 from assetflow.core.rules.state import State
 from assetflow.core.values.assets import Asset
@@ -47,15 +47,8 @@ class World:
         ]
         return Recording(recording or new_id("recording", self.count), tuple(events))
 
-    def queue(self, *updates: Asset | AssetEvent, recording: UUID | None = None) -> None:
-        record(self.state, self.recording(*updates, recording=recording), NOW)
-
     def happens(self, *updates: Asset | AssetEvent, recording: UUID | None = None) -> list[Decision]:
         return record_and_pass(self.state, self.recording(*updates, recording=recording), NOW)[1]
-
-    def statuses(self, consumer: Consumer | None) -> list[str]:
-        number = consumer.id if consumer else None
-        return [receipt.status for receipt in self.state.changes.all_receipts() if receipt.consumer == number]
 
 
 _LAST = [0]
@@ -66,7 +59,3 @@ def event(asset: Asset, **given: Any) -> AssetEvent:
         _LAST[0] += 1
         given["id"] = new_id("event", _LAST[0])
     return AssetEvent(**({"asset": asset, "occurred": NOW, "origin": Origin("api")} | given))
-
-
-def uris(decision: Decision) -> list[str]:
-    return [consumed.uri for consumed in decision.events]

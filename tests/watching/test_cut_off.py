@@ -1,6 +1,5 @@
 """The other side takes a subscription away, or does not answer: it is noticed, shown, and watched anew (10.2, 10.4)."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -14,7 +13,6 @@ from fsspec.implementations.local import LocalFileSystem
 
 from assetflow.watchers import FileTrigger, MessageQueueTrigger
 from tests.environment.waiting import until_async
-from tests.watching.brokers import SQS, SqsServer
 from tests.watching.outside import RABBIT, Direct, updates, watch, watching
 
 pytestmark = pytest.mark.long
@@ -54,16 +52,6 @@ async def test_a_queue_of_rabbitmq_that_is_made_anew(direct: Direct, rabbit: Abs
 
 async def _consumers(rabbit: AbstractChannel, name: str) -> int:
     return (await rabbit.declare_queue(name, passive=True)).declaration_result.consumer_count or 0
-
-
-async def test_a_queue_of_sqs_that_is_made_anew(direct: Direct, sqs: SqsServer, name: str) -> None:
-    watch(direct.ledger, MessageQueueTrigger(SQS, queue=name))
-    async with watching(direct):
-        await is_heard(direct, lambda: asyncio.to_thread(sqs.send, name, b"{}"))
-        sqs.delete(name)
-        await until_async(lambda: f"no queue '{name}'" in direct.watcher.error, seconds=NOTICED)
-        sqs.create(name)
-        await is_heard(direct, lambda: asyncio.to_thread(sqs.send, name, b"{}"))
 
 
 async def test_rule_10_7_a_missing_folder_is_shown_and_all_that_comes_is_new(direct: Direct, tmp_path: Path) -> None:

@@ -113,24 +113,3 @@ def test_a_page_says_that_prefect_is_away_and_leads_to_what_waits(make_site: Mak
     assert "/activity?show=waiting" in page.links
     waiting = site.page("/activity?show=waiting").text
     assert ("waits/nightly runs" in waiting, "ran/nightly runs" in waiting) == (True, False)
-
-
-@pytest.mark.parametrize("path", ["/consumers/report/nightly", "/asset?asset=orders", "/consumers"])
-def test_what_needs_prefect_is_not_offered_while_it_is_away(make_site: MakeSite, ledger: Ledger, path: str) -> None:
-    deploy(ledger, "report/nightly", ORDERS, produces=(ORDERS,))
-    update(ledger, ORDERS, 1)
-    away: dict[str, str] = {"launching": "Prefect does not answer"}
-    site = make_site(troubles=lambda: away)
-    forms = ("/consumers/report/nightly/switch", "/consumers/switch", "run-now", "materialize")
-
-    def offered() -> set[str]:
-        page = site.page(path)
-        opened = {given.get("data-opens", "") for given in page.named("a")} | set(page.hidden) | set(page.links)
-        return opened & set(forms)
-
-    assert offered() == set()
-    dead = [given for given in site.page(path).named("button") if "disabled" in given]
-    assert all(given["aria-describedby"] == "troubles" for given in dead)
-    assert len(dead) == {"/consumers/report/nightly": 2, "/asset?asset=orders": 1, "/consumers": 0}[path]
-    away.clear()
-    assert offered()

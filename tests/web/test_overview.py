@@ -13,24 +13,9 @@ from assetflow.core.values.freshness_policy import FreshnessPolicy
 from assetflow.ledger import Ledger
 from assetflow.ledger.lease import Holder
 from tests.api.fake_prefect import FakePrefect
-from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, update
+from tests.cli.shop import NOON, ORDERS, deploy, update
 from tests.web.conftest import MakeSite, Site
 from tests.web.html import read
-
-
-def test_what_waits_longest_comes_first_with_what_it_needs(site: Site, ledger: Ledger) -> None:
-    deploy(ledger, "both/shop", ORDERS & CUSTOMERS)
-    deploy(ledger, "later/shop", CUSTOMERS & Asset("s3://lake/x", name="x"))
-    deploy(ledger, "daily/shop", ROLLED_UP)
-    update(ledger, ORDERS, 0)
-    update(ledger, HOURLY, 1, "2026-01-01T05:00:00")
-    text = site.page("/").text
-    assert "both/shop still needs customers" in text
-    assert "daily/shop 2026-01-01 still needs hourly (1 of 24 keys" in text
-    assert text.index("both/shop") < text.index("daily/shop")
-    assert "2 of 2" in text
-    update(ledger, CUSTOMERS, 2)
-    assert "later/shop still needs x" in site.page("/").text
 
 
 def test_what_is_too_old_is_one_click_away_and_says_what_is_being_done(make_site: MakeSite, ledger: Ledger) -> None:

@@ -15,7 +15,6 @@ from assetflow.core.explain import (
     KnownNames,
     QueuedEvents,
     RunFacts,
-    condition_rows,
     explain_consumer,
     explain_decision,
     explain_partition,
@@ -64,15 +63,6 @@ def facts(schedule: object, *events: AssetEvent, names: KnownNames | None = None
 
 def made(*events: AssetEvent, key: str | None = None) -> Decision:
     return Decision(UUID(int=7), 1, UUID(int=1), key, events, NOW + timedelta(hours=1))
-
-
-def test_a_name_that_nobody_has_is_never_satisfied_nor_is_what_needs_it() -> None:
-    nobody = Asset.ref(name="nobody")
-    rows = condition_rows(to_schedule((A & nobody) | B), QueuedEvents(), KnownNames(), NOW)
-    assert [row.state for row in rows] == ["waiting", "never", "waiting", "never", "waiting"]
-    told = explain_consumer(facts(A & nobody), NOW)
-    assert told.state == "never"
-    assert "no asset is named 'nobody'" in told.words
 
 
 @pytest.mark.parametrize("count", [0, 20, 24])

@@ -15,7 +15,6 @@ from assetflow.ledger import Ledger
 from assetflow.operations.lookup import find_uri
 from assetflow.watchers import FileTrigger
 from tests.ledger.making import NOW, A, B, declared, deploy, update
-from tests.ledger.read.test_ended_runs import ended
 
 SALES = Asset("s3://lake/sales", name="sales", group="shop", extra={"owner": "till"})
 LATER = NOW + timedelta(minutes=1)
@@ -68,15 +67,6 @@ def test_learned_makers_are_in_the_lineage_until_they_are_deleted(ledger: Ledger
     assert ledger.reader.assets.get(uri=A.uri) is not None
     ledger.writer.consumers.forget(DBT.deployment_id, NOW)
     assert ledger.reader.lineage.edges_of([Node("flow", "dbt/nightly")]) == []
-
-
-@pytest.mark.rule("2.9")
-def test_rule_4_8_a_failed_run_of_a_learned_maker_is_one_of_a_failed_maker(ledger: Ledger) -> None:
-    failed = ended(DBT.deployment_id, 1)
-    assert ledger.writer.ended_runs.add([failed], NOW) == 0
-    ledger.writer.lineage.learn(DBT, NOW)
-    assert ledger.writer.ended_runs.add([failed], NOW) == 1
-    assert [run.flow for run in ledger.reader.ended_runs.failed_makers([B.uri])] == ["dbt/nightly"]
 
 
 ONE, TWO = UUID(int=1), UUID(int=2)

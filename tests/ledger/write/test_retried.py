@@ -135,14 +135,6 @@ def retry(place: Place, name: str, key: str | None = None) -> list[str]:
     return place.names(place.ledger.writer.freshness.retry(place.consumers[name].id, key, place.later()))
 
 
-def test_8_7_what_catchup_waived_runs(place: Place) -> None:
-    for key in ("a", "b", "c"):
-        place.update(RAW, key)
-    assert not place.deploy("core", kept([RAW], [CORE], mapper=IdentityMapper(), catchup="none"))
-    assert retry(place, "core", "b") == ["core b"]
-    assert retry(place, "core") == ["core a", "core c"]
-
-
 def test_8_7_a_retry_of_nothing_is_refused(place: Place) -> None:
     place.deploy("plain", kept([RAW], [CORE]))
     place.deploy("keyed", kept([RAW], [BOARD], mapper=IdentityMapper()))
