@@ -85,29 +85,3 @@ def test_a_decision_leads_to_its_run_and_one_without_says_why_it_has_none(make_s
     assert site.get(f"{address}/replay").headers["location"] == address
     assert "Its run is not started yet." in site.page(address).text
     assert site.get(f"/decisions/{uuid4()}").status_code == 404
-
-
-def entries(site: Site, query: str = "") -> list[str]:
-    """What the activity lists, newest first: the subject of each entry."""
-    text = site.page(f"/activity{query or '?show=all'}").text
-    words = text.partition("and the runs.")[2].split()
-    return [words[at + 1] for at, word in enumerate(words) if word in ("update", "decision")]
-
-
-def test_updates_and_decisions_stand_newest_first_and_can_be_filtered(site: Site, ledger: Ledger) -> None:
-    ran(ledger)
-    assert entries(site) == ["report", "report/nightly", "customers", "orders"]
-    assert entries(site, "?show=updates") == ["report", "customers", "orders"]
-    assert entries(site, "?show=decisions") == ["report/nightly"]
-    assert entries(site, "?asset=orders") == ["orders"]
-    assert entries(site, "?asset=s3://lake/orders") == ["orders"]
-    assert entries(site, "?consumer=report/nightly") == ["report/nightly"]
-    assert entries(site, "?consumer=report/nightly&asset=orders") == ["report/nightly", "orders"]
-    assert entries(site, "?show=decisions&asset=orders") == []
-    page = site.page("/activity?show=all")
-    assert "on orders , customers" in page.text or "on orders, customers" in page.text
-    assert f"/runs/{RUN}" in page.links
-    assert f"/runs/{SOURCE}" in page.links
-    assert "Similar names" in site.page("/activity?asset=ordrs").text
-    assert "Similar names: report/nightly" in site.page("/activity?consumer=report/nightli").text
-    assert site.get("/activity?asset=%20x%20:%20").status_code == 200
