@@ -22,6 +22,7 @@ from fastapi.responses import JSONResponse
 from fastapi.routing import APIRoute
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
+from starlette.convertors import PathConvertor, register_url_convertor
 
 from assetflow.core.json_data import fit_text, is_plain_text
 from assetflow.core.shapes import as_json, as_text, shape
@@ -40,6 +41,15 @@ LARGEST = 2**63 - 1
 MOST = 1000
 LONGEST_TOKEN = 5000
 _IN_A_TOKEN = frozenset({"page", "limit"})
+
+
+class _AnyPath(PathConvertor):
+    """The rest of an address, line breaks too: such a URI is refused as a URI, not as an address that is not there."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("path", _AnyPath())
 
 
 def _in_utc(moment: datetime) -> datetime:

@@ -143,6 +143,7 @@ def test_a_key_that_no_header_can_hold_is_refused(key: str) -> None:
         ("GET", "/api/v2/assets?limit=x", 422),
         ("GET", "/api/v1/events?after=9999-12-31T23:59:59-12:00", 422),
         ("GET", "/api/v1/assets?search=%00", 422),
+        ("GET", "/api/v1/assets/a%0Ab/status", 422),
     ],
 )
 def test_bad_requests_get_problems_without_tracebacks(api: Api, method: str, path: str, status: int) -> None:
