@@ -53,7 +53,7 @@ NEEDS ?= $(ALL_NEEDS)
 test-services: ARGS ?= $$(grep -rlE --include='test_*.py' 'mark\.($(subst $() or $(),|,$(ALL_NEEDS)))' tests) tests/ledger
 PYTEST := $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder --durations 20
 
-test: $(READY) ## run the tests of one process, seven minutes on two cores (ARGS="tests/core -k cron" for some of them)
+test: $(READY) ## run the tests of one process, four minutes on two cores (ARGS="tests/core -k cron" for some of them)
 	@$(PYTEST) -n $(JOBS) -m "not faults and not benchmark and (walk or not ($(ALL_NEEDS)))" $(ARGS)
 
 test-services: $(READY) ## run the tests that need Prefect, Spark, a browser, a broker or stacks (NEEDS="browser or redis")
