@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -146,3 +147,14 @@ async def test_a_server_that_is_away_is_named(send: Send, failure: Exception, na
 def test_without_a_server_the_error_says_how_to_name_one() -> None:
     with pytest.raises(PrefectUnreachable, match="PREFECT_API_URL"):
         TaskApi.connect()
+
+
+@pytest.mark.parametrize("other", [{}, [], ["ok"], {"id": 5}, "ok", 5, None], ids=str)
+@respx.mock
+def test_what_has_no_id_is_not_stored(pauses: Pauses, other: object) -> None:
+    stored = {"id": str(UUID(int=1))}
+    respx.post(f"{URL}/artifacts/").mock(
+        side_effect=[httpx.Response(200, json=other), httpx.Response(201, json=stored)]
+    )
+    with task_api(pauses) as api:
+        assert api.create("/artifacts/", {}) == stored

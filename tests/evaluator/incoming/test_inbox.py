@@ -13,6 +13,7 @@ from assetflow.core.values.events import AssetEvent, Recording, kept_payload
 from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
 from assetflow.evaluator import health
 from assetflow.evaluator.health import Health
+from assetflow.evaluator.incoming import inbox as inbox_module
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.ledger.records import RefusedRecord
 from assetflow.prefect_io.names import RECORDING_LABEL
@@ -268,3 +269,18 @@ async def test_an_unknown_error_of_the_database_stops_the_queue_only_for_a_while
     assert line.ledger.uris == ["a", "b"]
     assert "parser stack overflow" in line.refused[0].reason
     assert line.health.troubles == {}
+
+
+async def test_the_stream_adds_nothing_while_too_much_waits(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbox_module, "MOST_WAITING", 3)
+    events = [outside(f"a{number}") for number in range(5)]
+    line.ledger.fails["record"] = [LedgerLocked("held")]
+    for event in events:
+        line.inbox.hear(event)
+    await line.inbox.settled()
+    assert line.ledger.uris == ["a0", "a1", "a2"]
+    # A sweep brings all of them.
+    for event in events:
+        line.inbox.take_event(event)
+    await line.inbox.settled()
+    assert line.ledger.uris == ["a0", "a1", "a2", "a3", "a4"]

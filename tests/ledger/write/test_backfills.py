@@ -1,6 +1,7 @@
 """Backfills of assets on a ledger: what runs in which order, whatever happens in between. Contract 8.18."""
 
 from collections.abc import Sequence
+from datetime import timedelta
 
 import pytest
 
@@ -127,3 +128,13 @@ def test_too_many_dependencies_are_refused(place: Place, monkeypatch: pytest.Mon
     monkeypatch.setattr(backfilling, "MOST_EDGES", 3)
     with pytest.raises(InvalidCall, match="Give fewer keys"):
         place.ledger.reader.backfills.plan(CORE.uri, None, down=True)
+
+
+def test_pruning_removes_old_backfills_that_ended(place: Place) -> None:
+    fresh_chain(place)
+    (core,) = begin(place, CORE.uri, down=False)
+    place.ledger.writer.prune(place.now + timedelta(days=1), 10_000)
+    assert state(place)[0] == "running"
+    place.run("core", core, CORE)
+    place.ledger.writer.prune(place.now + timedelta(days=1), 10_000)
+    assert place.ledger.reader.backfills.all() == []

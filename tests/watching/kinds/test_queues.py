@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any, cast
 
 import aio_pika
@@ -208,3 +209,34 @@ async def test_a_ledger_in_trouble_does_not_let_sqs_count_deliveries(direct: Dir
     assert direct.away == 0
     assert direct.watcher.state == "watching"
     sqs.delete(f"{name}-dead")
+
+
+@ON_REDIS
+@pytest.mark.parametrize("written", ["json", "bytes"])
+async def test_an_entry_that_was_trimmed_before_it_was_read_is_refused(
+    direct: Direct, redis: Redis, name: str, written: Any
+) -> None:
+    await redis.xgroup_create(name, "assetflow", id="0", mkstream=True)
+    for _ in range(3):
+        await redis.xadd(name, {"order": "1"})
+    await redis.xreadgroup("assetflow", "assetflow", cast(Any, {name: ">"}))
+    await redis.xtrim(name, maxlen=0)
+    await redis.xadd(name, {"order": "2"})
+    watch(direct.ledger, MessageQueueTrigger(REDIS, stream=name, format=written))
+    async with watching(direct):
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
+    reasons = [each.reason for each in direct.ledger.reader.events.refused()]
+    assert len(reasons) == 3
+    assert "trimmed" in reasons[0]
+
+
+@ONE_KIND
+async def test_rule_10_2_messages_within_a_time_are_one_recording(direct: Direct, trigger: Any, send: Send) -> None:
+    watch(direct.ledger, trigger(within=timedelta(minutes=1), batch=3))
+    async with watching(direct):
+        for number in range(3):
+            await send({"number": str(number)}, f"m{number}")
+        # A full batch waits for nothing.
+        await until_async(lambda: len(updates(direct.ledger)) == 3)
+    (recording,) = direct.ledger.reader.events.recordings()
+    assert len(recording.events) == 3
