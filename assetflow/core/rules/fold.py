@@ -20,7 +20,7 @@ from assetflow.core.rules.keeping import start_run_of
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.names import place_in_ledger
 from assetflow.core.rules.state.state import decision_id
-from assetflow.core.rules.waits import fill
+from assetflow.core.rules.waits import end_if_empty
 from assetflow.core.values.announcements import FailedChecks, failed_checks
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision, Receipt, ReceiptStatus
@@ -282,7 +282,7 @@ def _offer(state: State, event: AssetEvent, consumer: Consumer, tokens: frozense
         return refuse(state, event, consumer, "not_mapped", error=str(error))
     for key in keys:
         if consumer.is_timed:
-            fill(state, consumer, key)
+            end_if_empty(state, consumer, key)
         state.write(event, Receipt(place_in_ledger(event), event.asset.uri, consumer.id, "queued", key))
     return keys
 

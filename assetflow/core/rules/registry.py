@@ -14,7 +14,7 @@ from assetflow.core.rules.evaluation import target_keys_of
 from assetflow.core.rules.fold import Passing, Touched, pass_over, refuse, touch_judging
 from assetflow.core.rules.state import State
 from assetflow.core.rules.state.names import place_in_ledger
-from assetflow.core.rules.waits import fill, follow
+from assetflow.core.rules.waits import end_if_empty, follow
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision, Receipt
@@ -60,6 +60,9 @@ def change(state: State, consumer: Consumer, options: ConsumerOptions) -> Consum
             state.clocks.idle(consumer.id, state.queues.target_keys(consumer.id))
     for event in sorted(by_event, key=place_in_ledger):
         _requeue(state, changed, event, by_event[event])
+    if consumer.is_timed:
+        for key in {key for keys in by_event.values() for key in keys}:
+            end_if_empty(state, changed, key)
     return changed
 
 
@@ -153,6 +156,8 @@ def remove_queued(
                 receipt = Receipt(place_in_ledger(event), event.uri, consumer.id, "removed", key, by=by, why=why)
                 state.write(event, receipt)
                 removed += 1
+        if consumer.is_timed:
+            end_if_empty(state, consumer, key)
     return removed
 
 
@@ -231,7 +236,7 @@ def _requeue(state: State, consumer: Consumer, event: AssetEvent, keys: list[str
     for key in new_keys:
         if key not in done:
             if consumer.is_timed and key not in keys:
-                fill(state, consumer, key)
+                end_if_empty(state, consumer, key)
             state.write(event, Receipt(place_in_ledger(event), event.uri, consumer.id, "queued", key))
 
 

@@ -412,8 +412,8 @@ def miss_oldest(state: State, queue: TimedQueue) -> bool:
     return True
 
 
-def fill(state: State, consumer: Consumer, key: str | None) -> None:
-    """Note that an event enters a queue; if the queue was empty, a missed deadline ends."""
+def end_if_empty(state: State, consumer: Consumer, key: str | None) -> None:
+    """End a missed deadline of a queue in which nothing is queued."""
     if not state.queues.pending(consumer.id, key):
         set_overdue(state, consumer, key, overdue=False)
 
