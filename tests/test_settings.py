@@ -19,11 +19,7 @@ def test_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/somebody")
     settings = get_settings()
     assert settings.home == Path("/home/somebody/.assetflow")
-    assert (settings.emit, settings.spark_master, settings.spark_remote) == (
-        "always",
-        "local[*]",
-        "",
-    )
+    assert (settings.emit, settings.spark_master, settings.spark_remote) == ("always", "local[*]", "")
 
 
 def test_follow_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,7 @@ import pytest
 from prefect.assets import Asset as PrefectAsset
 from prefect.assets import AssetProperties
 
-from assetflow import (
-    Asset,
-    asset,
-)
+from assetflow import Asset, asset
 from assetflow.core.values.schedule_values import to_schedule
 from assetflow.errors import InvalidAsset, InvalidFlow, InvalidSchedule
 from assetflow.prefect_io.names import EVENTS_PARAMETER

@@ -9,30 +9,11 @@ from prefect import Flow
 from prefect.schedules import Cron, Interval, RRule
 from prefect.utilities.callables import parameter_schema
 
-from assetflow import (
-    Asset,
-    AssetAll,
-    AssetAny,
-    AssetOrTimeSchedule,
-    PartitionedAssetTimetable,
-    flow,
-    task,
-)
+from assetflow import Asset, AssetAll, AssetAny, AssetOrTimeSchedule, PartitionedAssetTimetable, flow, task
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.wire.declarations import declaration_from_text
-from assetflow.errors import (
-    AssetflowWarning,
-    InvalidEvent,
-    InvalidFlow,
-    InvalidSchedule,
-    InvalidTimetable,
-)
-from assetflow.timetables import (
-    CronTriggerTimetable,
-    DeltaTriggerTimetable,
-    PartitionedAtRuntime,
-    RRuleTimetable,
-)
+from assetflow.errors import AssetflowWarning, InvalidEvent, InvalidFlow, InvalidSchedule, InvalidTimetable
+from assetflow.timetables import CronTriggerTimetable, DeltaTriggerTimetable, PartitionedAtRuntime, RRuleTimetable
 from assetflow.types import AssetFlow
 
 ORDERS, CUSTOMERS = Asset("s3://shop/orders", name="orders"), Asset("s3://shop/customers")

@@ -5,18 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from assetflow import (
-    Asset,
-    AssetAlias,
-    AssetRef,
-    Eager,
-    FreshnessPolicy,
-    Lazy,
-    OnMissing,
-    asset,
-    flow,
-    task,
-)
+from assetflow import Asset, AssetAlias, AssetRef, Eager, FreshnessPolicy, Lazy, OnMissing, asset, flow, task
 from assetflow.core.values.keeping import Output
 from assetflow.core.wire import declaration_from_text, declaration_to_text
 from assetflow.errors import InvalidSchedule

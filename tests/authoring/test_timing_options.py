@@ -7,15 +7,7 @@ from typing import Any
 
 import pytest
 
-from assetflow import (
-    Asset,
-    AssetAndTimeSchedule,
-    AssetOrTimeSchedule,
-    AtLeast,
-    PartitionedAssetTimetable,
-    asset,
-    flow,
-)
+from assetflow import Asset, AssetAndTimeSchedule, AssetOrTimeSchedule, AtLeast, PartitionedAssetTimetable, asset, flow
 from assetflow.core.values.conditions import AssetAll, Since, Times, Within
 from assetflow.core.values.timing import Deadline, Intake
 from assetflow.errors import AssetflowError, InvalidSchedule, InvalidTimetable

@@ -26,9 +26,7 @@ BENCHMARKS = [
     ("second_writer --consumers=50 --updates=40 --rounds=1", "second_writer_ratio"),
     pytest.param("instructions --many=30 --few=10", "instructions_ratio_10k_to_100", marks=VALGRIND),
     pytest.param(
-        "latency --samples=2 --burst=3",
-        "latency_ratio_median latency_ratio_p95 burst_ratio",
-        marks=pytest.mark.prefect,
+        "latency --samples=2 --burst=3", "latency_ratio_median latency_ratio_p95 burst_ratio", marks=pytest.mark.prefect
     ),
     pytest.param(
         "chain --samples=1 --burst=2 --spark-samples=1",

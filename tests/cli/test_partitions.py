@@ -68,6 +68,16 @@ def test_pending_partitions_say_what_came_and_what_is_missing(ledger: Ledger, ca
     assert "daily: nothing yet" in told
 
 
+def test_gaps_are_counted_by_the_size_that_is_asked_for_and_end_with_0_when_there_are_none(
+    ledger: Ledger, call: Call
+) -> None:
+    update(ledger, DAILY, 9, "2026-02-28")
+    assert call("partitions", "gaps", "daily", "--from", "2026-02-28", "--to", "2026-02-28").code == 0
+    assert call("partitions", "gaps", "daily", "--from", "2026-02", "--to", "2026-02", "--json").json["keys"] == 28
+    month = call("partitions", "gaps", "daily", "--from", "2026", "--to", "2026", "--every", "month", "--json").json
+    assert (month["keys"], len(month["missing"])) == (12, 12)
+
+
 def test_a_backfill_runs_each_key_once_so_many_at_a_time(ledger: Ledger, call: Call, evaluated: Evaluated) -> None:
     deploy(ledger, "report/shop", ROLLED_UP)
     arguments = ("backfill", "report", "--from", "2026-01-01", "--to", "2026-01-05")

@@ -40,14 +40,7 @@ def master(tmp_path: Path) -> Iterator[str]:
         with log.open("ab") as output:
             shell = ["/bin/sh", "-ec", command]
             processes.append(
-                subprocess.Popen(
-                    shell,
-                    cwd=tmp_path,
-                    env=env,
-                    stdout=output,
-                    stderr=output,
-                    start_new_session=True,
-                )
+                subprocess.Popen(shell, cwd=tmp_path, env=env, stdout=output, stderr=output, start_new_session=True)
             )
 
     as_master, as_worker = commands("spark-standalone")

@@ -114,6 +114,16 @@ def test_the_oldest_version_makes_room_before_the_next_is_written(dataset: Path)
     assert version_runs(dataset) == ["run-2", "run-3", "run-5"]
 
 
+def test_who_went_back_to_an_older_version_loses_no_newer_one_to_an_attempt_that_fails(dataset: Path) -> None:
+    for number in range(1, 4):
+        publish_text(dataset, str(number), f"run-{number}")
+    dataset.unlink()
+    dataset.symlink_to(Path("orders.versions") / "000001-run-1")
+    with DatasetLayout(dataset).stage("run-4", 1):
+        pass
+    assert version_runs(dataset) == ["run-1", "run-2", "run-3"]
+
+
 def test_what_nobody_has_seen_pushes_out_no_version(dataset: Path) -> None:
     for number in range(1, 4):
         publish_text(dataset, str(number), f"run-{number}")

@@ -6,6 +6,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
+from unittest.mock import MagicMock, call
 from uuid import uuid4
 
 import pytest
@@ -14,6 +15,7 @@ from assetflow.authoring.recording import TaskRecording
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin
 from assetflow.errors import InvalidEvent, PublishFailed
+from assetflow.spark.data_files import table_version
 from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.publish import publish, publish_together
 from assetflow.spark.reading import read
@@ -227,3 +229,17 @@ def test_rule_8_2_a_version_that_is_none_is_refused_before_anything_is_written(s
     with pytest.raises(InvalidEvent):
         publish(spark.range(1), orders, data_version=" ")
     assert not path_of(orders).exists()
+
+
+@pytest.mark.rule("8.2")
+def test_the_versions_of_delta_and_iceberg_tables_are_their_newest_snapshots() -> None:
+    told = {"DESCRIBE DETAIL delta.`s3a://lake/t`": "ab", "DESCRIBE HISTORY delta.`s3a://lake/t` LIMIT 1": 7}
+    spark = MagicMock()
+    spark.sql.side_effect = lambda text: MagicMock(**{"select.return_value.collect.return_value": [(told[text],)]})
+    assert table_version(spark, "s3a://lake/t", "delta") == "ab-7"
+    reads = spark.read
+    reads.format().load().orderBy().limit().select().collect.return_value = [(8123,)]
+    reads.reset_mock()
+    assert table_version(spark, "s3a://lake/t", "iceberg") == "8123"
+    assert call.format().load("s3a://lake/t#snapshots") in reads.mock_calls
+    assert call.format().load().orderBy("committed_at", ascending=False) in reads.mock_calls

@@ -28,10 +28,7 @@ class Prefect:
         self.bodies: list[bytes] = []
         self.going_on: list[str] = []
         self.may_end = asyncio.Event()
-        routes = [
-            Route("/slow", self.slow, methods=ANY),
-            Route("/{path:path}", self.answer, methods=ANY),
-        ]
+        routes = [Route("/slow", self.slow, methods=ANY), Route("/{path:path}", self.answer, methods=ANY)]
         # Like Prefect's, the API has handlers of its own, within the application that has the middleware.
         api = Starlette(routes=routes, exception_handlers={Exception: self.refuse})
         self.app = Starlette(routes=[Mount("/api", api)])

@@ -12,15 +12,7 @@ OWN = {"PATH": "/bin", "LANG": "C.UTF-8", "PYTHONPATH": "/a"}
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "PYTHONPATH",
-        "LD_LIBRARY_PATH",
-        "OMP_NUM_THREADS",
-        "ARROW_DEFAULT_MEMORY_POOL",
-        "LANG",
-        "SSL_CERT_FILE",
-    ],
+    "name", ["PYTHONPATH", "LD_LIBRARY_PATH", "OMP_NUM_THREADS", "ARROW_DEFAULT_MEMORY_POOL", "LANG", "SSL_CERT_FILE"]
 )
 def test_a_variable_that_is_read_at_a_start_needs_a_process_of_its_own(name: str) -> None:
     assert differs(OWN | {name: "other"}, OWN)

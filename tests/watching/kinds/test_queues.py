@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 
 import aio_pika
@@ -153,6 +153,25 @@ async def test_a_poison_message_is_refused_and_holds_nothing_up(
     reasons = {each.reason for each in direct.ledger.reader.events.refused()}
     assert len(reasons) == 2
     assert direct.watcher.refused == 2
+
+
+@RABBITMQ
+async def test_a_paused_watcher_leaves_messages_in_the_queue(
+    direct: Direct, rabbit: AbstractChannel, name: str
+) -> None:
+    watch(direct.ledger, MessageQueueTrigger(RABBIT, queue=name))
+
+    async def is_left_alone() -> bool:
+        return not (await rabbit.declare_queue(name, passive=True)).declaration_result.consumer_count
+
+    async with watching(direct):
+        await until_async(lambda: direct.watcher.state == "watching")
+        direct.ledger.writer.watchers.switch("w", paused=True, now=datetime.now(UTC))
+        await until_async(is_left_alone)
+        await rabbit.default_exchange.publish(aio_pika.Message(b"{}"), routing_key=name)
+        assert updates(direct.ledger) == []
+        direct.ledger.writer.watchers.switch("w", paused=False, now=datetime.now(UTC))
+        await until_async(lambda: len(updates(direct.ledger)) == 1)
 
 
 @RABBITMQ
