@@ -33,7 +33,6 @@ def time() -> Time:
 
 def test_pauses_grow_up_to_the_longest_and_end_with_the_time(time: Time) -> None:
     pauses = time.wait_out(AskAgain(seconds=30).start(time))
-
     assert pauses[0] == pytest.approx(0.1, rel=0.21)
     assert all(after > before for before, after in pairwise(pauses[:6]))
     assert max(pauses) <= 4.0 * 1.2

@@ -61,9 +61,7 @@ def test_the_numbers_of_a_ledger(make_api: MakeApi, ledger: Ledger) -> None:
     ledger.writer.events.refuse({}, "no update", None, "prefect", event_id(50), NOON)
     ledger.writer.ended_runs.add([ended(lost.deployment_id, 1)], NOON)
     now = NOON + timedelta(minutes=5)
-
     numbers = read(make_api(prefect=prefect_with_a_late_update, now=lambda: now))
-
     assert numbers["assetflow_events_recorded_total", ""] == 2
     assert numbers["assetflow_events_refused_total", ""] == 1
     assert numbers["assetflow_decisions_total", ""] == 2

@@ -158,7 +158,6 @@ def test_every_field_is_in_every_answer(api: Api, busy: Ledger) -> None:
     answers = answer_schemas(document)
     wanted = calls(busy)
     assert wanted.keys() | IN_PREFECT == operations.keys()
-
     answered: dict[str, Any] = {}
     for name in (*FIRST, *(each for each in wanted if each not in FIRST)):
         address, body = wanted[name]

@@ -96,7 +96,6 @@ def test_rule_12_6_an_attempt_records_what_was_held_back() -> None:
         running = TaskRecording([ORDERS], "run", attempt)
         running.held_back(ORDERS, found)
         sent.append(running.fail())
-
     assert [[each.partition_key for each in one.told] for one in sent] == [["b"], ["b"]]
     assert len({each.id for one in sent for each in one.told} | {each.id for each in sent}) == 4
     assert not TaskRecording([ORDERS], "run", 1).fail().told
@@ -108,7 +107,6 @@ def test_rule_12_6_a_failed_check_of_staged_data_is_recorded(tmp_path: Path, mon
     write: Any = Write(MagicMock(), ORDERS, checks=[at_least(1)])
     with TaskRecording([ORDERS], "run", 1).active() as running, pytest.raises(CheckFailed):
         check_staged(write, MagicMock(data=tmp_path), AttemptId("run", 1))
-
     (event,) = running.fail().held_back
     assert event.checks == tuple(found[None])
 
@@ -130,5 +128,4 @@ def test_rule_12_6_a_failed_attempt_tells_what_was_held_back_before_it_fails(mon
     monkeypatch.setattr(attempts, "deliver", told.append)
     with pytest.raises(RuntimeError):
         load_orders.fn()
-
     assert [[each.uri for each in one.held_back] for one in told] == [[ORDERS.uri]]

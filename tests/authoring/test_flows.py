@@ -55,14 +55,12 @@ def test_with_options_keeps_the_schedule_or_replaces_it() -> None:
     assert isinstance(renamed, AssetFlow)
     assert (renamed.name, renamed.retries, renamed.declaration) == ("other", 1, consumer.declaration)
     assert consumer.name == "consumer"
-
     changed = consumer.with_options(schedule=CUSTOMERS, coalesce=True)
     assert changed.schedule.condition == CUSTOMERS
     assert changed.declaration.options.coalesce
     assert declaration_from_text(stored(changed)) == changed.declaration
     assert consumer.with_options(schedule=None).schedule == Schedule()
     assert consumer.schedule.condition == ORDERS
-
     keyed = consumer.with_options(schedule=PartitionedAssetTimetable(assets=ORDERS))
     assert "partition_key" in schema_of(keyed)["properties"]
 

@@ -95,7 +95,6 @@ def recording() -> TaskRecording:
 def test_a_task_fails_whose_outlet_cannot_be_looked_up_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSETFLOW_API_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("ASSETFLOW_RECORDING_TIMEOUT", "0.1")
-
     with pytest.raises(RecordingFailed, match="named 'orders' could not be recorded"):
         recording().complete()
     with pytest.raises(RecordingFailed, match="Retry the task"):
@@ -108,6 +107,5 @@ def test_a_task_fails_whose_outlet_cannot_be_looked_up_by_its_name(monkeypatch: 
 @pytest.mark.usefixtures("home")
 def test_without_a_ledger_a_name_is_unknown() -> None:
     made = recording()
-
     assert made.complete().events == ()
     assert made.outcome.unknown_names() == ["orders"]

@@ -68,7 +68,6 @@ def test_a_recording_costs_the_same_for_any_number_of_consumers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few, many = (counted(tmp_path, monkeypatch, consumers) for consumers in (24, 240))
-
     assert few.decisions == many.decisions == RECORDINGS
     # Two or three consumers want each asset; a condition is looked at when as many assets are queued as it needs.
     assert few.evaluations == many.evaluations == RECORDINGS

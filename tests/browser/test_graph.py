@@ -67,7 +67,6 @@ def test_what_is_opened_in_the_picture_is_in_the_list_and_the_address(shown: Sho
     assert listed(page) | {f"asset:{hub}"} == set(after)
     expect(page).to_have_url(re.compile(r"opened=more%3Adown"))
     assert len({(x // 190, y // 50) for x, y in after.values()}) == 23, "no two boxes stand at one place"
-
     page.get_by_role("link", name="Fold ends of pressed hub again").click()
     expect(page.locator("#graph")).to_have_attribute("data-nodes", "7")
     assert places(page) == before

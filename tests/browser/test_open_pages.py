@@ -31,7 +31,6 @@ def test_a_change_keeps_focus_selection_and_place(shown: Shown) -> None:
     before = page.evaluate(FOCUSED), page.evaluate("getSelection().toString()")
     top = page.evaluate(TOP)
     assert before[1]
-
     with page.expect_response(re.compile("/assets")):
         update(shown.ledger, Asset(f"s3://lake/new/{uuid4()}"), START - datetime.now(UTC))
     expect(page.locator("#list .htmx-request")).to_have_count(0)
@@ -52,7 +51,6 @@ def test_new_rows_wait_while_somebody_reads(shown: Shown) -> None:
     expect(rows.first).to_contain_text("at-the-top")
     expect(unread).to_be_hidden()
     assert violations(page) == []
-
     # Scrolled down, to a row with the focus.
     rows.nth(40).get_by_role("link").first.focus()
     first, last = rows.first.inner_text(), rows.last.get_attribute("id")
@@ -65,7 +63,6 @@ def test_new_rows_wait_while_somebody_reads(shown: Shown) -> None:
     # The button floats above a row, and may cover a link of it until somebody scrolls. All targets were checked above.
     assert [each for each in violations(page) if each[0] != "target-size"] == []
     assert violations(page, "'#unread'") == []
-
     # axe scrolls, too: if it comes to the top, the new rows do. Read on, as before.
     page.reload()
     expect(page.locator("#live-words")).to_have_text(re.compile("^Live"))
@@ -108,7 +105,6 @@ def test_without_scripts_lists_details_and_forms_work(shown: Shown) -> None:
     page.locator("dialog").get_by_label("Extra").fill('{"without": "scripts"}')
     page.locator("dialog").get_by_role("button", name="Create event").click()
     expect(page.locator("main")).to_contain_text('"without": "scripts"')
-
     page.goto("/consumers?search=without/scripts")
     page.get_by_role("button", name=re.compile("show the condition")).click()
     expect(page.locator("main")).to_contain_text("1 of 2 updated")

@@ -77,10 +77,8 @@ def test_events_on_both_assets_start_the_consumer_and_its_run_says_why(page: Pag
     deployment = here.deploy("nightly", Asset(orders) & Asset(customers))
     name = here.deployments[deployment]
     here.wait_for_consumers()
-
     create_event(page, orders, '{"rows": 12}')
     expect(page.get_by_text("Waits in the queue")).to_be_visible()
-
     page.get_by_role("link", name="Consumers", exact=True).first.click()
     page.get_by_label("Search consumers").fill(name)
     page.get_by_role("button", name=f"1 of 2 updated: show the condition of {name}").click()
@@ -89,19 +87,16 @@ def test_events_on_both_assets_start_the_consumer_and_its_run_says_why(page: Pag
     expect(dialog.get_by_role("link", name=customers)).to_be_visible()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
-
     create_event(page, customers, "{}")
     page.get_by_role("link", name="Activity", exact=True).first.click()
     page.get_by_role("link", name="List", exact=True).click()
     entry = page.get_by_role("listitem").filter(has_text=f"{name} runs")
     expect(entry.get_by_text(HANDED_OVER)).to_be_visible()
     entry.get_by_role("link", name="why").click()
-
     expect(page.get_by_text(f"{name} runs because its condition held at ")).to_be_visible()
     rows = page.get_by_role("row").filter(has_text="somebody on the pages")
     expect(rows).to_have_count(2)
     expect(rows.filter(has_text="last one needed")).to_contain_text(customers)
-
     run = here.run_of(deployment)
     assert page.url.endswith(f"/runs/{run['id']}")
     (note,) = here.until(lambda: here.notes(run["id"]))
@@ -121,7 +116,6 @@ def test_pause_empty_the_queue_and_resume(page: Page, here: ServedInstallation) 
     here.update(a)
     page.goto(f"/consumers/{here.deployments[deployment]}")
     expect(page.get_by_role("button", name="Remove all")).to_be_visible()
-
     page.get_by_role("button", name="Pause").click()
     expect(page.get_by_text("is paused: its automation is switched off")).to_be_visible()
     page.reload()

@@ -96,9 +96,7 @@ def test_a_mistake_of_ours_is_one_line_and_a_report(call: Call, home: Path, monk
         raise ZeroDivisionError("\x1b[2Jboom\udce9")
 
     monkeypatch.setattr(assetflow.cli.version, "version_of", explode)
-
     answer = call("version")
-
     assert (answer.code, answer.out, answer.err.count("\n")) == (70, "", 1)
     assert r"ZeroDivisionError: \x1b[2Jboom\udce9" in answer.err
     (report,) = (home / "errors").iterdir()
@@ -113,7 +111,6 @@ def test_ctrl_c_is_130(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(assetflow.cli.version, "version_of", interrupt)
-
     assert call("version").code == 130
 
 

@@ -61,19 +61,16 @@ def test_wait_and_the_switch_on_a_server(ledger: Ledger, prefect_here: PrefectSe
     assert prefect_here.api_url
     name = f"scheduled/{uuid4().hex[:8]}"
     deployment = deployed(scheduled, name.partition("/")[2])
-
     late = call("consumers", "wait", name, "--timeout", "0.1")
     assert late.code == 2
     assert name in late.err
     asyncio.run(bring_in_step(ledger))
     assert call("consumers", "wait", name).code == 0
-
     assert call("consumers", "pause", name).code == 0
     asyncio.run(bring_in_step(ledger))
     (record,) = [each for each in ledger.reader.consumers.all() if each.consumer.name == name]
     assert record.consumer.paused
     assert call("consumers", "resume", "scheduled").out == f"resumed {name}\n"
-
     asyncio.run(deleted(deployment))
     asyncio.run(bring_in_step(ledger))
     gone = call("consumers", "pause", "scheduld")

@@ -22,10 +22,8 @@ NAMED = Asset(ORDERS.uri, name="orders")
 def test_an_update_is_recorded_and_decided_when_the_command_answers(ledger: Ledger, call: Call) -> None:
     deploy(ledger, "report/shop", ORDERS)
     deploy(ledger, "both/shop", ORDERS & CUSTOMERS)
-
     options = ("--extra", '{"rows": 3}', "--alias", "late", "--id", str(ID), "--name", "o")
     emitted = call("emit", "S3://lake/orders/", *options, "--json").json
-
     (decision,) = ledger.reader.decisions.find()
     assert (emitted["event_id"], emitted["uri"], emitted["queued"]) == (str(ID), ORDERS.uri, ["both/shop"])
     assert [each["id"] for each in emitted["decisions"]] == [str(decision.id)]

@@ -10,9 +10,7 @@ from tests.cli.shop import CUSTOMERS, NOON, ORDERS, deploy, event_id, update
 def test_a_consumer_is_explained_with_what_satisfies_each_leaf(ledger: Ledger, call: Call) -> None:
     consumer = deploy(ledger, "report/shop", ORDERS & CUSTOMERS)
     update(ledger, ORDERS, 1)
-
     told = call("explain", "report/shop", "--json").json
-
     for name in ("report", str(consumer.id), str(consumer.deployment_id)):
         assert call("explain", name, "--json").json == told
     out = call("explain", "report").out

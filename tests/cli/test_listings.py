@@ -96,7 +96,6 @@ def test_runs_are_listed_whoever_started_them(ledger: Ledger, call: Call) -> Non
     by_hand = replace(ended(report, 2, "completed"), started_by="hand", error="")
     failed = replace(ended(report, 1), flow_run_id=event_id(7), decision=first.id, started_by="decision")
     ledger.writer.ended_runs.add([failed, by_hand], NOON)
-
     found = call("runs", "ls", "--json").json
     assert [(each["flow"], each["state"], each["because"], each["made_good"]) for each in found] == [
         ("report/shop", "Completed", "started by hand", None),

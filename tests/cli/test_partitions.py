@@ -54,11 +54,9 @@ def test_pending_partitions_say_what_came_and_what_is_missing(ledger: Ledger, ca
     )
     for hour in range(3):
         update(ledger, HOURLY, hour, f"2026-01-01T{hour:02}:00:00")
-
     listed = call("partitions", "ls", "report", "--json").json
     (pending,) = listed["pending"]
     hourly, daily = pending["assets"]
-
     assert listed["totals"] == {"pending": 1, "done": 0, "running": 0, "failed": 0}
     assert pending["target_key"] == "2026-01-01"
     assert (len(hourly["received"]), hourly["missing"][0], len(hourly["missing"])) == (3, "2026-01-01T03:00:00", 21)

@@ -31,7 +31,6 @@ def test_a_closed_pipe_is_no_traceback(ledger: Ledger, home: Path) -> None:
         )
     finally:
         os.close(write)
-
     assert (done.returncode, done.stderr) == (141, "")
     assert not (home / "errors").exists()
 

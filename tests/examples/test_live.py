@@ -49,7 +49,6 @@ def test_one_producer_and_two_consumers(h: Harness) -> None:
 
     h.run(data_assets_producer)
     assert [run.uris for run in before_the_end] == [[ORDERS.uri]]
-
     h.settle()
     (first,) = h.runs(data_assets_consumer_orders)
     (second,) = h.runs(data_assets_consumer_combined)
@@ -144,7 +143,6 @@ def test_past_updates_of_inlets(h: Harness) -> None:
         h.emit(PROCESSED, extra={"row_count": row_count})
     assert h.run(write_and_post_process) == 3
     h.settle()
-
     assert h.run(compare) == [3, 3]
 
 
@@ -181,10 +179,8 @@ def test_the_hour_of_the_run_behind_an_update(h: Harness) -> None:
     h.deploy(summarize)
     queries.clear()
     printed.clear()
-
     hourly = next_run(name)
     execute(load, hourly)
-
     (run,) = h.settle().runs(summarize)
     assert run.state == "Completed"
     assert printed == ["load"]

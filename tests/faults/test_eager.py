@@ -82,14 +82,12 @@ def test_killed_at_each_point_around_a_run_of_an_eager_flow(world: World, judged
     world.update_and_store(world.uri("a"))
     world.crashed()
     world.start()
-
     first = nth_run(world, core, 1)
     finish(world, first, "core")
     below = nth_run(world, report, 1)
     finish(world, below, "board")
     ended(world, 2)
     world.settle()
-
     assert (len(world.runs(core)), len(world.runs(report))) == (1, 1)
     judged(world, unfolded=FLOWS)
 
@@ -108,7 +106,6 @@ def test_killed_in_the_middle_of_a_backfill(world: World, judged: Judged, point:
         finish(world, run, makes)
         ended(world, number)
     world.kill()
-
     assert world.command("backfill", f"{world.uri('core')}+").returncode == 0
     if point:
         world.start(crash_at=point, ready=False)
@@ -122,7 +119,6 @@ def test_killed_in_the_middle_of_a_backfill(world: World, judged: Judged, point:
     finish(world, below, "board")
     ended(world, 4)
     world.settle()
-
     assert (len(world.runs(core)), len(world.runs(report))) == (2, 2)
     with world.reader() as reader:
         (backfill,) = reader.backfills.all()
@@ -252,7 +248,6 @@ def test_the_clock_jumps_over_the_instants_of_a_policy(world: World, tmp_path: P
     ended(world, 1)
     world.update_and_store(world.uri("raw"))
     second = nth_run(world, core, 2)
-
     skew.write_text("300")
     world.until(lambda: len(told(world)) == 2, PATIENCE)
     skew.write_text("0")
@@ -260,7 +255,6 @@ def test_the_clock_jumps_over_the_instants_of_a_policy(world: World, tmp_path: P
     ended(world, 2)
     world.until(lambda: len(told(world)) == 3 and all_told(world), PATIENCE)
     world.settle()
-
     assert [each.change.state for each in reversed(all_told(world))] == ["warn", "fail", "pass"]
     assert {each["id"] for each in told(world)} == {str(each.id) for each in all_told(world)}
     assert len(world.runs(core)) == 2

@@ -48,14 +48,12 @@ def test_killed_at_each_point_around_an_event_of_freshness(world: World, judged:
     world.update_and_store(world.uri("a"))
     world.crashed()
     world.start()
-
     world.until(lambda: told(world), PATIENCE)
     world.update_and_store(world.uri("a"))
     world.until(lambda: any(each["event"] == PASSED for each in told(world)), PATIENCE)
     # It warns again three seconds after the second update.
     world.until(lambda: len(all_told(world)) == 3, PATIENCE)
     changes = all_told(world)
-
     assert [each.change.state for each in changes] == ["warn", "pass", "warn"]
     found = told(world)
     assert Counter((each["event"], each["occurred"]) for each in found).most_common(1)[0][1] == 1

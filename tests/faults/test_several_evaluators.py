@@ -40,12 +40,10 @@ def test_the_leader_is_killed_and_the_next_one_frozen_in_mid_load(world: World, 
     assert leader(world) == killed.pid
     for kind, count in LOAD.items():
         world.produce(kind, count, SEED)
-
     world.until(lambda: len(world.recorded()) >= 20, PATIENCE)
     killed.kill()
     killed.wait()
     taken_over(world, others)
-
     recorded = len(world.recorded())
     world.until(lambda: len(world.recorded()) >= recorded + 20, PATIENCE)
     frozen = next(each for each in others if each.pid == leader(world))
@@ -57,7 +55,6 @@ def test_the_leader_is_killed_and_the_next_one_frozen_in_mid_load(world: World, 
     world.until(lambda: standbys(world) == [frozen.pid], PATIENCE)
     assert "stood still for too long and lost its lease" in world.log
     assert leader(world) == successor.pid
-
     world.until(world.produced, PATIENCE)
     # It is as good as new: when the other one ends, it leads at once, and works off what is left.
     successor.terminate()

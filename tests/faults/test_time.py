@@ -67,11 +67,9 @@ def assert_each_once(world: World, quiet: str, late: str) -> None:
 def test_killed_at_each_point_around_an_instant(world: World, judged: Judged, point: str) -> None:
     quiet, late = deploy(world)
     world.begin(crash_at=point)
-
     world.update_and_store(world.uri("a"))
     world.crashed()
     world.start()
-
     world.until(lambda: both_ran(world, quiet, late), PATIENCE)
     assert_each_once(world, quiet, late)
     judged(world, unfolded=TIMED)
@@ -91,11 +89,9 @@ def test_two_evaluators_around_an_instant(world: World, judged: Judged) -> None:
     world.start_another()
     world.update_and_store(world.uri("a"))
     world.until(lambda: len(world.recorded()) == 1, PATIENCE)
-
     world.freeze()
     world.until(lambda: both_ran(world, quiet, late), PATIENCE)
     world.thaw()
-
     world.until(lambda: "lost its lease" in world.log, PATIENCE)
     for other in world.others:
         other.terminate()
@@ -122,12 +118,10 @@ def test_the_clock_jumps(world: World, judged: Judged, skew: Path) -> None:
     world.begin(program=skewed(skew))
     world.update_and_store(world.uri("a"))
     world.until(lambda: len(world.recorded()) == 1, PATIENCE)
-
     skew.write_text("20")
     world.until(lambda: both_ran(world, quiet, late), PATIENCE)
     skew.write_text("0")
     world.update_and_store(world.uri("a"))
-
     world.until(lambda: (len(world.runs(quiet)), len(world.runs(late))) == (2, 2), PATIENCE)
     world.until(lambda: told(world)["late"] == 2, PATIENCE)
     judged(world, unfolded=TIMED)
@@ -164,9 +158,7 @@ def test_the_clocks_of_evaluator_and_prefect_differ_by_five_minutes(
     skew.write_text(str(seconds))
     quiet, late = deploy(world)
     world.begin(program=skewed(skew))
-
     world.update_and_store(world.uri("a"))
-
     world.until(lambda: both_ran(world, quiet, late), PATIENCE)
     assert_each_once(world, quiet, late)
     judged(world, unfolded=TIMED)
@@ -221,11 +213,9 @@ def test_a_deploy_during_a_downtime(world: World, judged: Judged) -> None:
     world.update_and_store(a.uri)
     world.until(lambda: len(world.recorded()) == 1, PATIENCE)
     world.kill()
-
     assert world.deploy("late", a, deadline=Deadline(SOON)) == late
     world.until(lambda: due(world, 2 * SOON), PATIENCE)
     world.start()
-
     world.until(lambda: world.runs(late), PATIENCE)
     world.settle()
     assert len(world.runs(late)) == 1

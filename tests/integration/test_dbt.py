@@ -93,7 +93,6 @@ def test_a_flow_runs_on_what_dbt_made_of_what_spark_landed_and_a_failed_dbt_test
     with shop.here.reader() as ledger:
         (event,) = ledger.events.find(EventFilter(uri=SALES))
     assert event.origin.by == "dbt"
-
     shop.land(None)
     assert shop.states("build", 2) == shop.states("transform", 2) == ["COMPLETED", "FAILED"]
     (failed,) = shop.here.until(shop.failed_makers, MINUTES)

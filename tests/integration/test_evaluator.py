@@ -28,14 +28,12 @@ def test_a_posted_event_starts_a_run_that_knows_why_and_the_decision_is_told(at_
     assert run["created_by"]["display_value"].startswith(name)
     assert run["labels"]["assetflow.consumer"] == name
     assert run["idempotency_key"] == run["labels"]["assetflow.decision"]
-
     wanted = {"event": {"name": ["assetflow.decision.made"]}, "related": {"id": [f"prefect.flow-run.{run['id']}"]}}
     (event,) = at_work.until(lambda: at_work.post("/events/filter", {"filter": wanted})["events"])
     by_role = {each["prefect.resource.role"]: each["prefect.resource.id"] for each in event["related"]}
     assert by_role["deployment"] == f"prefect.deployment.{deployment}"
     assert by_role["automation"] == f"prefect.automation.{run['created_by']['id']}"
     assert by_role["asset"] in (a, b)
-
     (note,) = at_work.until(lambda: at_work.notes(run["id"]))
     assert (note["type"], note["description"]) == ("markdown", "Why this ran")
     told = note["data"].replace("\\", "")

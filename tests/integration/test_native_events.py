@@ -91,7 +91,6 @@ def test_each_update_counts_once_in_both_directions(here: Installation, tmp_path
     events = recorded(here, *assets)
     assert [len(found) for found in events] == [1, 1, 1]
     assert events[1][0].origin.by == "dbt"
-
     # Another installation on this server takes it over, and reads what this one posted.
     other = Installation(here.server, tmp_path)
     other.settle("--since", began.isoformat(), seconds=120)

@@ -60,9 +60,7 @@ async def test_keys_of_posted_events_and_of_runs_by_hand_arrive_as_data(at_work:
     for key in KEYS:
         at_work.update(source.uri, partition_key=key)
     at_work.until(lambda: len(at_work.runs(deployment)) == len(KEYS))
-
     runs = {run["labels"]["assetflow.partition-key"]: run for run in at_work.runs(deployment)}
-
     assert set(runs) == set(KEYS)
     for key, run in runs.items():
         assert run["parameters"] == {"partition_key": key}
@@ -86,7 +84,6 @@ def test_a_killed_backfill_goes_on_and_runs_no_key_twice(at_work: Installation) 
     command = [sys.executable, "-m", "assetflow", "backfill", f"{consumer.name}/keyed", "--concurrency", "1"]
     command += ["--keys", *keys]
     env = os.environ | at_work.server.env | {"ASSETFLOW_HOME": str(at_work.home)}
-
     first = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
     at_work.until(lambda: at_work.runs(deployment))
     first.kill()

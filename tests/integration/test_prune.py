@@ -118,7 +118,6 @@ async def test_old_artifacts_go_with_what_the_ledger_had_of_them(site: Site) -> 
     gone.add(site.task(B, record=False)[0])
     before = datetime.now(UTC)
     kept |= {site.task(C)[0] for _ in range(5)}
-
     with pytest.raises(LedgerForeign):
         await prune_before(site, before)
     async with prefect_api() as api:

@@ -131,7 +131,6 @@ async def test_consumer_and_automation_follow_their_deployment_and_its_switch(wo
     assert CUSTOMERS.uri in automation["description"]
     assert (consumer.name, consumer.options.schedule.condition) == (name, ORDERS & CUSTOMERS)
     assert await world.sync() == []
-
     await world.switch(deployment, False)
     assert await world.sync() == ["paused"]
     assert (await world.consumer(deployment)).paused
@@ -143,7 +142,6 @@ async def test_consumer_and_automation_follow_their_deployment_and_its_switch(wo
     assert (await world.consumer(deployment)).paused
     await world.switch(deployment, True)
     assert await world.sync() == ["resumed"]
-
     for paused, step in ((True, "held"), (False, "released")):
         world.ask("PATCH", f"/deployments/{deployment}", {"paused": paused})
         assert await world.sync() == [step]
@@ -158,7 +156,6 @@ async def test_a_schedule_that_got_lost_leaves_the_consumer_and_says_so(world: W
     name = unique("lost")
     deployment = await world.deploy(name, ORDERS)
     await world.sync()
-
     lost = {"type": "object", "properties": {EVENTS_PARAMETER: {"title": EVENTS_PARAMETER}}}
     await world.deploy_schema(name, lost)
     assert await world.sync() == []
@@ -166,11 +163,9 @@ async def test_a_schedule_that_got_lost_leaves_the_consumer_and_says_so(world: W
     assert isinstance(problem, InvalidSchedule)
     assert name in str(problem)
     assert await world.has_consumer(deployment)
-
     await world.deploy_schema(name, None)
     assert await world.sync() == []
     assert "lost" in str(world.registry.report.problems[deployment])
-
     await world.deploy(name, ORDERS)
     assert await world.sync() == []
     assert deployment not in world.registry.report.problems
@@ -197,7 +192,6 @@ async def test_triggers_of_a_users_own_are_left_alone(world: World) -> None:
     own = assetflow.deployment_triggers(CUSTOMERS)
     deployment = await deploy_flow(world, real_report, "own-triggers", triggers=own)
     await world.sync()
-
     await world.sync()
     rows = world.related(deployment)
     assert len(rows) == 2

@@ -39,7 +39,6 @@ def test_pause_resume_and_ready(there: ServedInstallation, api: httpx.Client) ->
     there.wait_for_consumers()
     path = f"/api/v1/consumers/{there.deployments[consumer]}"
     json = {"content-type": "application/json"}
-
     assert api.get("/api/v1/ready").json()["status"] == "ready"
     assert api.post(f"{path}/pause", headers=json).json() == {"name": there.deployments[consumer], "paused": True}
     there.until(lambda: api.get(path).json()["state"] == "paused")
@@ -61,9 +60,7 @@ def test_the_same_request_again_starts_no_second_run(there: ServedInstallation, 
     uri, producer = deploy_maker(there)
     wanted = {"name": "by-hand", "partition_key": "2026-01-01"}
     paths = (f"/consumers/{there.deployments[producer]}/run", f"/assets/{quote(uri, safe='')}/materialize")
-
     answers = [api.post(f"/api/v1{path}", json=wanted).json() for path in paths for _ in range(2)]
-
     (run,) = there.runs(producer)
     assert {(each["flow_run_id"], each["flow_run_name"]) for each in answers} == {(run["id"], "by-hand")}
     assert run["context"]["assetflow"]["partition_key"] == "2026-01-01"

@@ -76,7 +76,6 @@ def test_times_are_upcoming_runs_beside_those_of_updates(h: Harness) -> None:
     assert "00:00" in (first.created_by.display_value or "")
     assert first.context["assetflow"]["tick"] == first_times(MIDNIGHT, 1)[0].isoformat()
     assert h.runs(report) == h.queued(report) == []
-
     h.emit(ORDERS)
     assert [run.uris for run in h.settle().runs(report)] == [[ORDERS.uri]]
     assert [run.id for run in upcoming(name)] == [run.id for run in runs]

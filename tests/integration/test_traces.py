@@ -67,7 +67,6 @@ def test_from_a_task_to_the_run_that_follows(
     with prefect_here.http() as http:
         http.delete(f"/flow_runs/{run}").raise_for_status()
         http.delete(f"/deployments/{deployment}").raise_for_status()
-
     found = {span.name.rpartition("-")[0] or span.name: span for span in spans.get_finished_spans()}
     decision, followed = found["assetflow.decision"], span_of(spans, str(run))
     orders, customers = found["produce_orders"], found["produce_customers"]

@@ -45,7 +45,6 @@ def test_live_runs_are_those_of_the_simulator(
         perform(live, scenario)
         live.settle()
         runs, queued = live.runs(), live.queued()
-
     wanted: dict[str, list[Any]] = {consumer: [] for consumer in runs}
     for run in expected["runs"]:
         wanted[run["consumer"]].append(run["events"])

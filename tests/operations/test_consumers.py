@@ -68,9 +68,7 @@ def test_missed_deadlines_are_listed_newest_first(ledger: Ledger, call: Call, si
     deploy(ledger, "audit/shop", ORDERS & CUSTOMERS, deadline=Deadline(timedelta(hours=2), then="skip"))
     update(ledger, ORDERS, 1)
     ledger.writer.clock.run(NOON + timedelta(hours=4), NOON + timedelta(hours=4))
-
     told = call("deadlines", "ls", "--json").json
-
     assert [(each["consumer"], each["due"], each["then"]) for each in told] == [
         ("audit/shop", "2026-01-01T14:01:00Z", "skip"),
         ("report/shop", "2026-01-01T13:01:00Z", "run"),

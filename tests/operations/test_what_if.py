@@ -95,11 +95,9 @@ def test_what_is_told_is_what_happens(ledger: Ledger) -> None:
 
 def test_the_command_and_the_api_and_the_page_tell_the_same(ledger: Ledger, call: Call, site: Site) -> None:
     chain(ledger)
-
     answer = call("emit", ORDERS.uri, "--dry-run")
     asked = site.post("/api/v1/events?preview=true", json={"events": [{"uri": ORDERS.uri}]}).json()
     page = site.get(f"/asset/events/preview?asset={ORDERS.uri}", headers={"hx-request": "true"}).text
-
     assert answer.out.splitlines() == [
         "Nothing is written. This would happen:",
         "  report/shop runs now, with 1 update",

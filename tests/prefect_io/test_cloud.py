@@ -72,7 +72,6 @@ async def test_the_evaluator_reads_and_starts_runs_in_its_workspace() -> None:
     answer = {"id": str(run), "deployment_id": str(deployment)}
     respx.post(f"{WORKSPACE}/deployments/{deployment}/create_flow_run").respond(201, json=answer)
     decision = Decision(uuid4(), 1, deployment, None, (EVENT,), NOW)
-
     async with prefect_api() as api:
         read = [event["id"] async for event in EventLog(api).between(NOW, NOW + timedelta(days=1), ["x"])]
         kept = [artifact async for artifact in ArtifactLog(api).updates_since(NOW)]

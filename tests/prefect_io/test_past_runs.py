@@ -115,7 +115,6 @@ async def test_a_run_whose_events_are_damaged_is_left_out_with_a_warning(caplog:
     for artifact, data in zip(artifacts, DAMAGED, strict=True):
         respx.get(f"{URL}/artifacts/{artifact}").respond(200, json={"data": data})
     found = await read()
-
     decided = Decided(good, DEPLOYMENT, None, frozenset([orders.id]), NOON, created=NOON, starts=NOON)
     assert found == [[decided]] * 3
     assert len(caplog.messages) == len(runs) - 2

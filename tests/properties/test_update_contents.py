@@ -77,15 +77,12 @@ def test_what_is_accepted_survives_artifact_prefect_event_and_run_context(extra:
     assert repr(check_json(extra, "extra")) == repr(extra)
     made = event(extra)
     recording = Recording(uuid4(), (made,))
-
     (from_artifact,) = recording_from_artifact(sent({"id": "7", **recording_to_artifact(recording)})).events
     assert same(from_artifact, made)
-
     (posted,) = recording_to_prefect_events(recording)
     heard = recording_from_prefect_event(sent(posted))
     assert heard is not None
     assert same(heard.events[0], made)
-
     context = run_context_from_json(sent(run_context_to_json(RunContext(uuid4(), "report/daily", events=(made,)))))
     assert context is not None
     assert context.events is not None

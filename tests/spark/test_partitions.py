@@ -99,7 +99,6 @@ def test_what_cannot_be_a_partition_is_refused_before_anything_is_written(spark:
         publish(spark.range(1), orders, partition_key="ü" * 200)
     with pytest.raises(InvalidCall, match="cannot be given together"):
         publish(letters, orders, partition_key="b", partition_column="key")
-
     assert plain(spark, orders) == {"a": [0]}
 
 
@@ -125,7 +124,6 @@ def test_a_partition_that_another_run_publishes_meanwhile_is_not_replaced_by_the
     monkeypatch.setattr(staging_module, "mark_files", write_meanwhile)
     with pytest.raises(PublishFailed, match="is in partitions"):
         publish(spark.range(3), orders, mode=mode)
-
     assert plain(spark, orders) == {"a": [0, 1]}
 
 
@@ -165,7 +163,6 @@ def test_threads_of_a_task_publish_with_its_context_or_not_at_all(spark: Any, or
             pool.submit(write, "lost").result()
         for done in [pool.submit(copy_context().run, write, key) for key in "abcd"]:
             done.result()
-
     assert {event.partition_key: event.metrics["rows"] for event in recording.complete().events} == dict.fromkeys(
         "abcd", 3
     )
@@ -204,7 +201,6 @@ def test_a_run_writes_its_key_and_reads_those_that_started_it(
         publish(spark.range(number), other, partition_key=hour)
     mapper = StartOfDayMapper(input_format="%Y-%m-%dT%H")
     schedule = PartitionedAssetTimetable(assets=orders, default_partition_mapper=mapper)
-
     run_for("2026-11-20", schedule, update(orders, "2026-11-20T06"))
     assert partition_key() == "2026-11-20"
     assert found(read(orders, spark)) == {"2026-11-20T06": [0, 1]}
@@ -212,7 +208,6 @@ def test_a_run_writes_its_key_and_reads_those_that_started_it(
     assert read(orders, spark, all_partitions=True).count() == 10
     publish(read(orders, spark).drop("key"), daily)
     assert plain(spark, daily) == {"2026-11-20": [0, 1]}
-
     run_for("2026-11-20", schedule)
     assert set(found(read(orders, spark))) == {"2026-11-20T05", "2026-11-20T06"}, "a person started it"
     run_for("2026-11-25", schedule)
@@ -244,9 +239,7 @@ def test_a_retry_repairs_what_a_killed_publish_left(spark: Any, orders: Asset, t
     killed = subprocess.run(command, capture_output=True, timeout=120, check=False, env=env)
     assert killed.returncode == -9, killed.stderr[-3000:]
     assert plain(spark, orders) == {"a": [0, 1, 2], "b": [0, 1, 2, 3]}
-
     publish(spark.range(7), orders, partition_key="a")
-
     assert plain(spark, orders) == {"a": list(range(7)), "b": [0, 1, 2, 3]}
     staging = list(PartitionedLayout(path_of(orders)).store.glob("key=a/.staging/*"))
     assert staging == [], "what the dead process left is cleaned"

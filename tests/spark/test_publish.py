@@ -135,7 +135,6 @@ def test_readers_never_see_half(spark: Any, orders: Asset) -> None:
     done.set()
     for reader in readers:
         reader.join(60)
-
     assert set(pinned) == set(plain) == {(100, 1)}
 
 

@@ -68,7 +68,6 @@ def test_a_returned_dataframe_becomes_the_data_of_the_outlet(orders: Asset, reco
         return spark.range(rows)
 
     published = run(produce, 4)
-
     assert isinstance(published, Published)
     assert pickle.loads(pickle.dumps(published)) == published
     assert read(orders).count() == 4

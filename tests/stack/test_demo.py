@@ -34,11 +34,9 @@ def test_the_demo(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "flows", tmp_path / "flows", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "prefect.yaml", tmp_path)
     before = {process.pid for process in left_running(wait=0)}
-
     done = subprocess.run(
         [sys.executable, "-m", "assetflow", "demo", "--json"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
-
     home = tmp_path / ".assetflow" / "demo"
     assert done.returncode == 0, done.stderr + what_went_wrong(done.stdout, home / "logs")
     summary = json.loads(done.stdout)
@@ -52,7 +50,6 @@ def test_the_demo(tmp_path: Path) -> None:
     (held_back,) = summary["held_back"]
     assert held_back.startswith("arrivals: held back by no_nulls(arr_delay): found 1,175, wanted no nulls in arr_delay")
     assert {process.pid for process in left_running()} <= before
-
     # What a user would stumble over. Prefect's own server may complain of a busy SQLite.
     for log in ("evaluator.log", "worker.log"):
         told = (home / "logs" / log).read_text()

@@ -117,7 +117,6 @@ def test_serve(site: Site, tmp_path: Path) -> None:
     finally:
         serving.terminate()
         serving.wait(30)
-
     # Stopped, its deployments are paused: decisions are held back, and nothing is lost (3.4).
     site.evaluate()
     assert all(consumer["held"] and not consumer["paused"] for consumer in site.consumers().values())

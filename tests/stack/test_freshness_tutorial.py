@@ -104,16 +104,13 @@ def test_files_bugfix_and_a_worker_that_is_gone(folder: Folder) -> None:
     folder.until_runs(core=1, by_carrier=1)
     assert folder.table("carriers") == {"UA": -1, "AA": 33}
     assert "carriers.json" in folder.step("status")
-
     folder.step("arrives")
     folder.until_runs(core=2, by_carrier=2)
     assert folder.table("carriers") == {"UA": -1, "AA": 33, "B6": 12}
-
     folder.step("bugfix")
     folder.until_runs(core=3, by_carrier=3)
     assert folder.table("carriers") == {"UA": 1, "AA": 33, "B6": 12}
     assert folder.told() == []
-
     folder.step("gone")
     until(lambda: folder.told() == [("carriers", "warn")], seconds=SECONDS, told=lambda: f"{folder.told()}")
     folder.step("back")

@@ -72,19 +72,16 @@ def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
 def test_run_the_producers_then_these_deployments_were_run_with_these_events(h: Harness) -> None:
     h.deploy(report)
     h.deploy(mail)
-
     h.run(produce_orders)
     h.settle()
     assert h.runs(report) == []
     assert [event.uri for event in h.queued(report)] == [ORDERS.uri]
-
     h.run(produce_customers)
     h.settle()
     (run,) = h.runs(report)
     assert run.uris == [ORDERS.uri, CUSTOMERS.uri]
     assert run.state == "Completed"
     assert h.queued(report) == []
-
     # The report is an asset too, and starts the mail.
     (mailed,) = h.runs(mail)
     assert mailed.uris == [REPORT.uri]

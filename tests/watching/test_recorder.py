@@ -51,9 +51,7 @@ def refuse(error: Exception, uri: str = "bad") -> Callable[[WatcherIntake], None
 async def test_a_value_that_cannot_be_recorded_is_refused_alone() -> None:
     ledger = Ledger(refuse(ValueError("a surrogate")))
     given = intake("a", "bad", "b")
-
     assert await Recorder(ledger.record).record(given) == 2
-
     assert ledger.uris == ["a", "b"]
     assert ledger.taken[0].notes == given.notes
     (refused,) = ledger.taken[-2].refused

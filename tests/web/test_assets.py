@@ -39,7 +39,6 @@ def test_an_asset_shows_its_watchers_and_whence_an_update_came(site: Site, ledge
     ledger.writer.watchers.record(intake, NOON)
     ledger.writer.watchers.set_state(["orders-queue"], "failing", "there is no queue `orders`", NOON)
     ledger.writer.watchers.set_lag({"orders-queue": 5})
-
     page = site.page(f"/asset?asset={quote(ORDERS.uri, safe='')}")
     assert "orders-queue failing" in page.text
     assert "queue orders of amqp://mq.internal there is no queue orders. 1 update, the last" in page.text

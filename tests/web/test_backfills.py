@@ -70,11 +70,9 @@ def test_begin_watch_stop_and_resume(site: Site, place: Place) -> None:
     assert "core/shop 2026-11-01 running" in page.text
     (row,) = site.page("/backfills?asset=s3://lake/core").rows[1:]
     assert row.startswith("Backfill 1 s3://lake/core and what lies below it running 0 of 4 runs done, 1 running")
-
     assert site.submit("/backfills/1/stop", "/backfills/1", "/backfills/1/stop").status_code == 303
     assert "stopped" in site.page("/backfills/1").text
     assert site.submit("/backfills/1/resume", "/backfills/1", "/backfills/1/resume").status_code == 303
-
     ((record, _),) = place.ledger.reader.decisions.waiting()
     place.ledger.writer.decisions.ended("Failed", place.later(), decision_id=record.id, outcome="failed")
     page = site.page("/backfills/1")

@@ -29,7 +29,6 @@ def test_consumers_are_listed_with_how_far_they_are(site: Site, ledger: Ledger) 
     run = uuid4()
     ledger.writer.decisions.launched(decision.id, run, NOON)
     ledger.writer.consumers.switch(consumer.id, paused=True, now=NOON)
-
     rows = {row.split()[0]: row for row in site.page("/consumers").rows[1:]}
     assert rows["report/nightly"] == "report/nightly orders AND customers 1 of 2 updated 1 queued never"
     assert rows["audit/all"] == "audit/all orders waiting for 1 asset paused 5 min ago launched"
@@ -49,7 +48,6 @@ def test_a_consumer_tells_why_and_shows_queue_and_decisions(site: Site, ledger: 
     ledger.writer.decisions.launched(decision.id, run, NOON)
     ledger.writer.decisions.ended("Completed", NOON, flow_run_id=run)
     update(ledger, ORDERS, 4)
-
     page = site.page(REPORT)
     assert "report/nightly has been waiting since 2026-01-01 12:03:00 UTC; it still needs customers." in page.text
     name = f"orders-customers-{str(decision.id)[:6]}"
@@ -76,9 +74,7 @@ def test_a_consumer_shows_its_next_instants_and_the_deadlines_that_it_missed(sit
         ("2026-01-01T13:00:00Z", "Its deadline."),
         ("2026-01-01T14:00:00Z", "It has been quiet for long enough (debounce)."),
     ]
-
     ledger.writer.clock.run(NOON + timedelta(hours=1), NOON + timedelta(hours=1))
-
     missed = site.page(REPORT)
     assert "Missed deadlines" in missed.text
     assert any(row.endswith("customers 1 reported") for row in missed.rows)
@@ -89,7 +85,6 @@ def test_queued_events_are_removed_with_a_reason_one_or_all(site: Site, ledger: 
     consumer = deploy(ledger, "report/nightly", ORDERS & CUSTOMERS)
     for minute in (1, 2, 3):
         update(ledger, ORDERS, minute)
-
     one = f"{REPORT}/remove?event={event_id(2)}"
     assert "Remove one event from the queue" in site.page(one).text
     refused = site.submit(f"{REPORT}/remove", one, f"{REPORT}/remove", why=" ")
@@ -100,7 +95,6 @@ def test_queued_events_are_removed_with_a_reason_one_or_all(site: Site, ledger: 
     assert "1 event was removed from the queue." in site.page(done.headers["location"]).text
     (receipt,) = ledger.reader.receipts.of_event(event_id(2))
     assert (receipt.receipt.status, receipt.receipt.why) == ("removed", "sent <b>twice</b>")
-
     assert site.submit(f"{REPORT}/remove", REPORT, f"{REPORT}/remove", why="all").headers["location"].endswith("=2")
     assert ledger.reader.queues.events(consumer.id) == []
     assert "Queue" not in site.page(REPORT).text.split()
@@ -165,7 +159,6 @@ def test_the_consumers_of_a_page_are_paused_at_once(
     assert (done.status_code, done.headers["location"]) == (303, "/consumers?search=report&switched=2")
     assert switched == [("report/a", True), ("report/b", True)]
     assert "asked to switch 2 consumers" in site.page(done.headers["location"]).text
-
     refused = site.submit("/consumers/switch", "/consumers/switch?paused=yes", "/consumers/switch")
     assert refused.status_code == 409
     assert "audit/all was not changed. Away. Start it" in read(refused.text).text

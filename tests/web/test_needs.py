@@ -76,7 +76,6 @@ def test_all_are_listed_and_those_that_nothing_made_good_need_a_person(make_site
     assert len(site.page("/runs?key=2026-01-01").rows) == 1 + 1
     assert "No such runs" in site.page("/runs?day=2025-12-31").text
     assert "made good fraud-check/shop" in page.text
-
     overview = site.page("/").text
     assert "Needs you 6" in overview
     for words in (

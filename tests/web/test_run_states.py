@@ -32,7 +32,6 @@ def launched(ledger: Ledger, name: str) -> UUID:
 def test_lists_show_the_states_that_prefect_has(make_site: MakeSite, ledger: Ledger) -> None:
     run = launched(ledger, "report/nightly")
     site = make_site(prefect=knows({run: "Late"}).connect)
-
     for page in ("/consumers", "/activity", "/", "/consumers/report/nightly", f"/runs/{run}"):
         (asks,) = [each["hx-get"] for each in site.page(page).named("div") if "run-states" in each.get("hx-get", "")]
         assert asks == f"/run-states?runs={run}"

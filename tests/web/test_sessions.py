@@ -40,7 +40,6 @@ def test_the_reading_key_shows_pages_without_what_it_may_not_do(make_site: MakeS
     assert len(actions(site, CONSUMER)) == 4
     assert len(actions(site, "/asset?asset=orders")) == 3
     forms = {action: site.page(CONSUMER).form(action) for action in actions(site, CONSUMER)}
-
     site.cookies.clear()
     assert log_in(site, KEYS.read).status_code == 303
     for path in (CONSUMER, "/asset?asset=orders", "/assets", "/activity"):

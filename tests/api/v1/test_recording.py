@@ -26,7 +26,6 @@ def post(api: Client, *events: object) -> tuple[int, dict]:
 def test_an_event_is_durable_when_answered(api: Client, ledger: Ledger) -> None:
     number = str(uuid4())
     status, told = post(api, {"uri": "S3://lake/orders/", "extra": {"rows": 3}, "id": number, "by": "night shift"})
-
     assert status == 200
     (item,) = told["items"]
     assert {name: value for name, value in item.items() if value is not None} == {
@@ -76,7 +75,6 @@ def test_each_item_is_reported_and_the_good_ones_are_recorded(api: Client, ledge
         {"uri": ORDERS.uri, "aliases": ["日" * 1_000]},
         {"uri": ORDERS.uri, "id": "first"},
     )
-
     assert status == 207
     assert [each["status"] for each in told["items"]] == ["recorded", *["refused"] * 8, "known"]
     assert [each["where"] for each in told["items"][1:9]] == [

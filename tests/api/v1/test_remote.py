@@ -77,7 +77,6 @@ def test_past_events_are_read_through_the_api(api: Api, ledger: Ledger, monkeypa
     remote = RemoteLedger(lambda: RemoteApi(str(api.base_url)))
     monkeypatch.setattr(RecordedSource, "_not_yet_recorded", lambda _self, _query: [])
     events = EventSequence(RecordedSource(remote), of("uri", ORDERS.uri))
-
     assert len(events) == 7
     assert events[-1].extra == {"minute": 6}
     assert [event.extra["minute"] for event in events[-2:]] == [5, 6]
@@ -88,7 +87,6 @@ def test_past_events_are_read_through_the_api(api: Api, ledger: Ledger, monkeypa
     assert len(EventSequence(RecordedSource(remote), of("name", "orders"))) == 7
     assert len(EventSequence(RecordedSource(remote), of("name", "nothing"))) == 0
     assert events[0] == ledger.reader.events.get(event_id(0))
-
     assert remote.known([event_id(1), event_id(99)]) == {event_id(1)}
     assert remote.newest_events([ORDERS.uri, "x"]) == ledger.reader.events.newest([ORDERS.uri])
     assert [pin.event for pin in remote.newest_events([ORDERS.uri]).values()] == [event_id(6)]

@@ -75,7 +75,6 @@ def test_assets_are_listed_and_filtered(shop: Ledger, assets: AssetApi) -> None:
     everything = assets.get_assets(order_by=["-name"])
     assert [each.name for each in everything.assets] == ["orders", "hourly", "customers"]
     assert everything.total_entries == 3
-
     orders = everything.assets[0]
     assert (orders.uri, orders.group, [each.name for each in orders.aliases]) == (ORDERS.uri, "shop", ["late"])
     assert [each.dag_id for each in orders.scheduled_dags] == ["report.nightly", "copy.nightly"]
@@ -133,12 +132,10 @@ def test_queued_events_are_read_and_deleted(shop: Ledger, assets: AssetApi) -> N
     assert assets.get_dag_asset_queued_event(deployment, number) == queued
     assets.delete_asset_queued_events(number, before=(NOON + timedelta(minutes=2)).isoformat())
     assert [event.sequence for event in shop.reader.queues.events(1)] == [2]
-
     for dag, before in (("copy.nightly", None), ("report.nightly", NOON.isoformat())):
         with refusal() as refused:
             assets.get_dag_asset_queued_events(dag, before=before)
         assert refused.value.status == 404
-
     assets.delete_dag_asset_queued_event("report.nightly", number)
     assert shop.reader.queues.events(1) == []
     with refusal() as refused:

@@ -30,7 +30,6 @@ def test_rule_2_7_what_is_set_in_place_is_refused_at_its_line() -> None:
             say({"price": Decimal("1.5")})
     with pytest.raises(RecordingFailed, match=r"extra.price is not JSON"):
         extra["price"] = Decimal("1.5")
-
     assert pickle.loads(pickle.dumps(extra)) == extra == {"rows": 1}
     assert made(outcome) == [(A.uri, {"rows": 1}, None, ())]
 
@@ -95,7 +94,6 @@ def test_rule_8_2_a_data_version_is_that_of_the_key_else_of_the_outlet() -> None
     outcome.add_partitions(A, ["k", "l"])
     outcome.add_partitions(A, "m", data_version="m7")
     outcome.add(X, C, data_version="c1")
-
     assert [(each.asset.uri, each.partition_key, each.data_version) for each in outcome.updates()] == [
         (A.uri, "k", "own"),
         (A.uri, "l", "whole"),
@@ -150,5 +148,4 @@ def test_threads_that_name_partitions_at_the_same_time_lose_none() -> None:
             outcome.add_partitions(A, f"{number} {each}")
 
     at_once(add)
-
     assert len(outcome.updates()) == 1600

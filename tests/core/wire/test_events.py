@@ -122,17 +122,14 @@ def test_damaged_events_of_a_run_are_refused(written: object) -> None:
 def test_of_something_large_that_is_refused_a_part_is_kept() -> None:
     small = {"id": 7, "data": "x" * 1000}
     assert kept_payload(small) == small
-
     artifact: Any = kept_payload({"id": 7, "data": "x" * 5_000_000})
     assert artifact["id"] == 7
     assert artifact["data"].startswith("x" * 2000)
     assert artifact["data"].endswith("(cut; it had 5000000 characters)")
-
     for large in ({str(n): n for n in range(10_000)}, ["x"] * 10_000, "x" * 20_000):
         kept: Any = kept_payload(large)
         assert len(json.dumps(kept)) < MOST_CHARACTERS
         assert kept["characters"] > MOST_CHARACTERS
-
     deep: Any = []
     for _ in range(500):
         deep = [deep]

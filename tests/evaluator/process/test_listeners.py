@@ -75,7 +75,6 @@ def test_a_missed_deadline_is_told_once(ledger: Ledger) -> None:
     with ListenerThread(ledger, ears.listeners):
         update(ledger, A)
         until(lambda: len(ears.of("on_asset_event_emitted")) == 2)
-
     due = NOW + timedelta(hours=1)
     late = DeadlineMissed("flow/both", consumer.deployment_id, None, due, (B.uri,), 1, "skip")
     assert ears.of("on_deadline_missed") == [late]

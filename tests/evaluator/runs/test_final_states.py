@@ -75,12 +75,10 @@ async def test_4_8_a_final_state_set_in_place_of_another_counts_also_after_a_dow
     prefect.over.append(new)
     await states.look(timedelta())
     assert [each.outcome for each in ledger.reader.ended_runs.find()] == ["failed", "failed"]
-
     prefect.set_by_hand(old, 7300)
     states.wake(old.flow_run_id)
     await states.look(timedelta())
     assert [each.outcome for each in ledger.reader.ended_runs.find()] == ["completed", "failed"]
-
     prefect.anew = [RunChange(new.flow_run_id, flow, anew=True)]
     prefect.over.append(run(flow, 20_000, outcome="completed"))
     await states.look(timedelta())

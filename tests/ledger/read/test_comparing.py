@@ -51,7 +51,6 @@ def test_rule_11_4_the_queued_events_that_a_changed_schedule_loses_are_those_tha
     assert (change.kind, change.before, change.after) == changed
     assert change.superseded == {ORDERS.uri: 3}
     assert ledger.reader.queues.size(consumer.id)[1] == 3
-
     ledger.writer.consumers.change(consumer.id, flow.text, NOW)
     receipts = [each for event in ledger.reader.events.find() for each in ledger.reader.receipts.of_event(event.id)]
     assert [each.receipt.status for each in receipts] == ["superseded"] * 3

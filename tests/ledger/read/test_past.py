@@ -41,7 +41,6 @@ def test_the_queue_is_that_of_the_moment(ledger: Ledger) -> None:
     first = record(ledger, 1, A)
     record(ledger, 5, B)
     record(ledger, 9, A)
-
     assert states(then(ledger, 0.5)) == ["waiting", "waiting", "waiting"]
     between = then(ledger, 3)
     assert states(between) == ["waiting", "satisfied", "waiting"]

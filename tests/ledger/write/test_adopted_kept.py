@@ -187,11 +187,9 @@ def test_a_flow_waits_for_the_run_above_it_that_an_earlier_ledger_decided(
     if killed:
         assert new.ledger.writer.events.begin_adoption([decided]) == 0
     assert new.ledger.writer.events.end_adoption(new.later()) == []
-
     assert new.update(LEFT, key) == []
     run = Decision(decided.id, new.consumers["core"].id, number, key, (), decided.made)
     assert not new.run("board", only(new.run("core", run, CORE)), BOARD)
-
     # Another rebuild finds the run again, which has ended.
     new.ledger.writer.events.begin_adoption([decided])
     assert new.ledger.writer.events.end_adoption(new.later()) == []

@@ -89,7 +89,6 @@ def test_rule_12_6_what_failed_a_check_is_told_once(ledger: Ledger) -> None:
     updates = [recording(event(checks=FOUND[:2])), recording(event())]
     for _ in range(2):
         ledger.writer.events.record([*updates, sent], NOW)
-
     writer = ledger.writer.failed_checks
     assert [each.held_back for each in writer.to_tell(10)] == [False, True]
     assert len(ledger.reader.events.find()) == 2

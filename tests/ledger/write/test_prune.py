@@ -201,9 +201,7 @@ def test_decisions_and_runs_of_eager_flows_go(place: Place, rows: int, monkeypat
         place.run("core", only(place.update(RAW)), CORE)
     last = only(place.update(RAW))
     place.run("core", last, CORE)
-
     pruned = prune(place.ledger, place.later())
-
     assert (pruned.decisions, pruned.runs) == (REMEMBERED + 5, 6)
     assert [each.id for each in place.ledger.reader.decisions.find()] == [last.id]
     # How long a run is expected to take stays known.
@@ -221,9 +219,7 @@ def test_what_a_target_waits_for_and_what_is_young_stays(place: Place) -> None:
     place.make("core", first, CORE)
     place.end(first, "failed")
     second = only(place.update(RAW))
-
     pruned = prune(place.ledger, young)
-
     assert (pruned.decisions, pruned.runs) == (0, 0)
     assert [each.id for each in place.ledger.reader.decisions.find()] == [second.id, first.id]
     # The last one is not launched yet: the launch reads what it was asked for.
@@ -242,7 +238,6 @@ def test_missed_deadlines_go_once_they_are_announced(ledger: Ledger) -> None:
     later = NOW + 10 * DAY
     assert prune(ledger, later).deadlines == 0
     ledger.writer.deadlines.stored([each.number for each in ledger.writer.deadlines.to_tell(10)], NOW)
-
     assert prune(ledger, later).deadlines == 2
     # Its number is where readers of what is new go on.
     assert [each.number for each in ledger.reader.deadlines.missed()] == [3]
@@ -259,7 +254,6 @@ def test_changes_of_freshness_go_once_prefect_has_them(place: Place) -> None:
     assert len(changes) > 1
     assert prune(place.ledger, place.later()).changes == 0
     place.ledger.writer.freshness.stored([each.number for each in changes], place.now)
-
     assert prune(place.ledger, place.later()).changes == len(changes) - 1
     assert place.ledger.reader.policies.changes()[0].number == changes[0].number
     assert count(place.ledger, POLICY_CHANGE) == 1

@@ -56,7 +56,6 @@ def test_a_confirmation_that_comes_again_after_an_update_changes_nothing(place: 
     newest = only(place.update(RAW))
     place.run("core", newest, CORE)
     record(place, late)
-
     with place.ledger.reads() as connection:
         rows = connection.execute(select(ITEM_VERSION.c.confirms).where(ITEM_VERSION.c.uri == CORE.uri)).scalars()
         assert sorted(rows) == [0, 0, 1]
@@ -70,7 +69,6 @@ def test_an_observation_from_before_an_update_has_not_seen_it(place: Place) -> N
     place.update(RAW, version="2")
     place.update(RAW, version="1")
     record(place, old)
-
     with place.ledger.reads() as connection:
         seen = connection.execute(select(ITEM_VERSION.c.seen).order_by(ITEM_VERSION.c.sequence)).scalars().all()
     assert seen == [old.durable, None, None]

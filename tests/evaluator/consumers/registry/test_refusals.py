@@ -71,7 +71,6 @@ async def test_8_1_prefect_shows_on_a_deployment_why_it_is_refused_and_the_sched
     prefect.writes.clear()
     await registry.sync()
     assert prefect.writes == []
-
     prefect.deploy(1, Eager(A), B)
     await registry.sync()
     assert automation_of(prefect, second)["name"].startswith("flow/d2 runs when")
@@ -87,14 +86,12 @@ async def test_8_1_the_schedule_before_stays_with_the_refusal_beside_it_and_its_
     before = automation_of(prefect, changed)
     prefect.deploy(2, Eager(B), TABLE)
     await registry.sync()
-
     shown = automation_of(prefect, changed)
     assert (shown["name"], shown["trigger"]) == (before["name"], before["trigger"])
     assert shown["description"].endswith(f"Contract 8.1. What it had before stays. {before['description']}")
     prefect.save("automations", {**shown, "enabled": False})
     await registry.sync()
     assert [each.consumer.paused for each in ledger.reader.consumers.all()] == [False, True]
-
     prefect.deploy(2, Eager(B), OTHER)
     await registry.sync()
     assert automation_of(prefect, changed)["description"] == before["description"]

@@ -38,12 +38,10 @@ async def test_a_resume_and_a_changed_schedule_lead_to_decisions(prefect: FakePr
         assert {asset.uri for asset in ledger.reader.assets.all()} == {A.uri, B.uri, C.uri}
         await registry.sync()
         assert await consumers.cursor(AUTOMATIONS) == START + timedelta(seconds=3)
-
         record(ledger, A)
         prefect.deploy(1, A)
         await registry.sync()
         assert len(ledger.reader.decisions.find()) == 1
-
         prefect.deploy(1, A, paused=True)
         await registry.sync()
         record(ledger, A)
@@ -51,7 +49,6 @@ async def test_a_resume_and_a_changed_schedule_lead_to_decisions(prefect: FakePr
         prefect.deploy(1, A, paused=False)
         await registry.sync()
         assert len(ledger.reader.decisions.find()) == 2
-
         del prefect.rows["deployments"][str(deployment)]
         await registry.sync()
         assert known(consumers) == {}
