@@ -1,4 +1,4 @@
-"""The scripts that make pages and pictures write what the code says today, and setup installs what it names."""
+"""The scripts that make pages and pictures write what the code says today."""
 
 import json
 import re
@@ -49,14 +49,3 @@ def test_the_page_shows_all_pictures_with_their_words() -> None:
     for picture in (ROOT / "docs" / "images").glob("time-*.svg"):
         says = picture.read_text(encoding="utf-8").partition("<title>")[2].partition("</title>")[0]
         assert f"![{says}](images/{picture.name})" in page
-
-
-SETUP = Path(__file__).parents[2] / "scripts" / "setup"
-
-
-def test_uv_is_pinned() -> None:
-    text = SETUP.read_text()
-    assert re.search(r"^uv_version=\d+\.\d+\.\d+$", text, re.M)
-    installs = re.findall(r"-m pip install .*", text)
-    assert len(installs) == 2
-    assert all('"uv==$uv_version"' in line for line in installs)

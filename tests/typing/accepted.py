@@ -47,8 +47,6 @@ several = [orders, customers]
 
 assert_type(orders & customers, AssetAll)
 assert_type(orders | AssetAlias("x") | [customers], AssetAny)
-
-
 assert_type(Asset.ref(name="orders"), AssetRef)
 emit(orders, {"rows": 1}, api_key="x")
 assert_type(emit("s3://shop/orders"), AssetEvent)
