@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from datetime import timedelta
-from typing import TypeVar
 
 from assetflow.core.partitions import EveryTargetMapper, IdentityMapper, PartitionMapper, check_mapper
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
 from assetflow.core.values.conditions import AssetLike, Condition, stands_for
 from assetflow.core.values.keeping import CHANGES, RETRY_DELAY, Catchup, Change, Keeping
-from assetflow.core.values.schedules import Partitioning, Schedule, check_mapper_target
+from assetflow.core.values.schedules import MapperTarget, Partitioning, Schedule, ScheduleLike, mapper_pairs
 from assetflow.errors import InvalidSchedule, not_a
 
-# The keys of `partition_mapper_config=`: a variable, since `dict[Asset, …]` is not a `Mapping[Asset | AssetRef, …]`.
-MapperTarget = TypeVar("MapperTarget", bound=Asset | AssetRef | AssetLike)
 
-
-class Eager:
+class Eager(ScheduleLike):
     """A schedule that runs a flow when what it makes is out of date.
 
     >>> from assetflow import Asset, Eager, flow, task
@@ -69,16 +65,12 @@ class Eager:
         default_partition_mapper: PartitionMapper | None = None,
         partition_mapper_config: Mapping[MapperTarget, PartitionMapper] | None = None,
     ) -> None:
-        pairs = tuple(
-            (check_mapper_target(target), check_mapper(mapper))
-            for target, mapper in (partition_mapper_config or {}).items()
-        )
+        pairs = mapper_pairs(partition_mapper_config)
         by_key = default_partition_mapper is not None or any(
             not isinstance(mapper, EveryTargetMapper) for _, mapper in pairs
         )
         default = IdentityMapper() if default_partition_mapper is None else check_mapper(default_partition_mapper)
-        self._partitioning = Partitioning(default, pairs) if by_key else None
-        self._keeping = Keeping(
+        keeping = Keeping(
             "eager",
             tuple(_start(each) for each in starts),
             on,
@@ -89,10 +81,7 @@ class Eager:
             expected_duration,
             mappers=() if by_key else pairs,
         )
-
-    def as_schedule(self) -> Schedule:
-        """Return the schedule in the one form that all schedules have inside assetflow."""
-        return Schedule(partitioning=self._partitioning, keeping=self._keeping)
+        self._schedule = Schedule(partitioning=Partitioning(default, pairs) if by_key else None, keeping=keeping)
 
 
 class OnMissing(Eager):
@@ -175,7 +164,7 @@ def _start(value: object) -> Asset | AssetRef:
     )
 
 
-class Lazy:
+class Lazy(ScheduleLike):
     """A schedule that runs a flow as late and as seldom as freshness policies allow.
 
     >>> from datetime import timedelta
@@ -213,8 +202,5 @@ class Lazy:
         retry_delay: timedelta = RETRY_DELAY,
         expected_duration: timedelta | None = None,
     ) -> None:
-        self._keeping = Keeping("lazy", retries=retries, retry_delay=retry_delay, expected_duration=expected_duration)
-
-    def as_schedule(self) -> Schedule:
-        """Return the schedule in the one form that all schedules have inside assetflow."""
-        return Schedule(keeping=self._keeping)
+        keeping = Keeping("lazy", retries=retries, retry_delay=retry_delay, expected_duration=expected_duration)
+        self._schedule = Schedule(keeping=keeping)

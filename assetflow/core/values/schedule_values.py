@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
-from typing import Protocol, TypeVar, cast, runtime_checkable
+from typing import cast
 
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, check_mapper
 from assetflow.core.time.timetables import CronTriggerTimetable, DeltaTriggerTimetable, Timetable, zone_of
-from assetflow.core.values.assets import Asset, AssetRef
 from assetflow.core.values.conditions import SCHEDULE_FIX, AssetLike, Condition, ConditionValue, to_condition
-from assetflow.core.values.schedules import Partitioning, Schedule, check_mapper_target
+from assetflow.core.values.schedules import MapperTarget, Partitioning, Schedule, ScheduleLike, mapper_pairs
 from assetflow.core.values.timing import Opening
 from assetflow.errors import InvalidSchedule, InvalidTimetable, not_a
 
-# The keys of `partition_mapper_config=`: a variable, since `dict[Asset, …]` is not a `Mapping[Asset | AssetRef, …]`.
-MapperTarget = TypeVar("MapperTarget", bound=Asset | AssetRef | AssetLike)
 
-
-class AssetTriggeredTimetable:
+class AssetTriggeredTimetable(ScheduleLike):
     """A schedule of assets, by the name that Airflow has for it; `schedule=` takes the assets themselves, too.
 
     >>> from assetflow import Asset, flow
@@ -39,15 +35,10 @@ class AssetTriggeredTimetable:
     """
 
     def __init__(self, assets: ConditionValue, batch_asset_events: bool | None = None) -> None:
-        self.assets = to_condition(assets)
-        self.batch_asset_events = batch_asset_events
-
-    def as_schedule(self) -> Schedule:
-        """Return the schedule in the one form that all schedules have inside assetflow."""
-        return Schedule(condition=self.assets, one_by_one=self.batch_asset_events is False)
+        self._schedule = Schedule(condition=to_condition(assets), one_by_one=batch_asset_events is False)
 
 
-class AssetOrTimeSchedule:
+class AssetOrTimeSchedule(ScheduleLike):
     """A schedule of assets and of times. Each of the two starts runs of its own.
 
     >>> from assetflow import Asset, AssetOrTimeSchedule, flow
@@ -74,17 +65,11 @@ class AssetOrTimeSchedule:
         assets: ConditionValue,
         batch_asset_events: bool | None = None,
     ) -> None:
-        self.timetable = _short_timetable(timetable)
-        self.assets = to_condition(assets)
-        self.batch_asset_events = batch_asset_events
-
-    def as_schedule(self) -> Schedule:
-        """Return the schedule in the one form that all schedules have inside assetflow."""
-        one_by_one = self.batch_asset_events is False
-        return Schedule(condition=self.assets, timetable=self.timetable, one_by_one=one_by_one)
+        times = _short_timetable(timetable)
+        self._schedule = Schedule(to_condition(assets), timetable=times, one_by_one=batch_asset_events is False)
 
 
-class AssetAndTimeSchedule:
+class AssetAndTimeSchedule(ScheduleLike):
     """A schedule of assets that may start runs only while it is open: from each time of a timetable on.
 
     >>> from assetflow import Asset, AssetAndTimeSchedule, flow
@@ -118,17 +103,13 @@ class AssetAndTimeSchedule:
         until: Timetable | str | None = None,
     ) -> None:
         opens = _times("timetable", timetable, "UTC")
-        self.opening = Opening(opens, None if until is None else _times("until", until, zone_of(opens)))
-        self.assets = assets if isinstance(assets, PartitionedAssetTimetable) else to_condition(assets)
-
-    def as_schedule(self) -> Schedule:
-        """Return the schedule in the one form that all schedules have inside assetflow."""
-        inner = self.assets
-        schedule = inner.as_schedule() if isinstance(inner, PartitionedAssetTimetable) else Schedule(condition=inner)
-        return replace(schedule, opening=self.opening)
+        opening = Opening(opens, None if until is None else _times("until", until, zone_of(opens)))
+        partitioned = isinstance(assets, PartitionedAssetTimetable)
+        inner = assets.as_schedule() if partitioned else Schedule(condition=to_condition(assets))
+        self._schedule = replace(inner, opening=opening)
 
 
-class PartitionedAssetTimetable:
+class PartitionedAssetTimetable(ScheduleLike):
     """A schedule with one run for each partition key of the assets.
 
     >>> from assetflow import Asset, PartitionedAssetTimetable, flow
@@ -167,27 +148,11 @@ class PartitionedAssetTimetable:
                 fix="Give one of them",
             )
         default = default_partition_mapper if partition_key_mapper is None else partition_key_mapper
-        self.assets = to_condition(assets)
-        self.batch_asset_events = batch_asset_events
-        self.partitioning = Partitioning(
-            IdentityMapper() if default is None else check_mapper(default),
-            tuple(
-                (check_mapper_target(target), check_mapper(mapper))
-                for target, mapper in (partition_mapper_config or {}).items()
-            ),
+        condition = to_condition(assets)
+        partitioning = Partitioning(
+            IdentityMapper() if default is None else check_mapper(default), mapper_pairs(partition_mapper_config)
         )
-
-    def as_schedule(self) -> Schedule:
-        """Return the schedule in the one form that all schedules have inside assetflow."""
-        one_by_one = self.batch_asset_events is False
-        return Schedule(condition=self.assets, partitioning=self.partitioning, one_by_one=one_by_one)
-
-
-@runtime_checkable
-class ScheduleLike(Protocol):
-    """An object that `schedule=` takes and that can be converted to a `Schedule`."""
-
-    def as_schedule(self) -> Schedule: ...
+        self._schedule = Schedule(condition, partitioning, one_by_one=batch_asset_events is False)
 
 
 # What `schedule=` takes. Texts and timedeltas are short forms of timetables.

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, cast
+from typing import Literal, TypeVar, cast
 
-from assetflow.core.partitions import IdentityMapper, PartitionMapper, RollupMapper, TemporalMapper
+from assetflow.core.partitions import IdentityMapper, PartitionMapper, RollupMapper, TemporalMapper, check_mapper
 from assetflow.core.partitions.base import check_directives
 from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime, Timetable
 from assetflow.core.values.assets import Asset, AssetAlias, AssetRef
-from assetflow.core.values.conditions import Condition, Token, stands_for
+from assetflow.core.values.conditions import AssetLike, Condition, Token, stands_for
 from assetflow.core.values.keeping import NOTHING, DataFlow, Keeping
 from assetflow.core.values.timing import Deadline, Intake, Opening, check_timing, one_by_one
 from assetflow.errors import InvalidSchedule, InvalidTimetable, NameTaken
 
 WhilePaused = Literal["drop", "keep"]
+# The keys of `partition_mapper_config=`: a variable, since `dict[Asset, …]` is not a `Mapping[Asset | AssetRef, …]`.
+MapperTarget = TypeVar("MapperTarget", bound=Asset | AssetRef | AssetLike)
+MapperPairs = tuple[tuple[Asset | AssetRef, PartitionMapper], ...]
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,7 @@ class Partitioning:
     """
 
     default: PartitionMapper = field(default_factory=IdentityMapper)
-    mappers: tuple[tuple[Asset | AssetRef, PartitionMapper], ...] = ()
+    mappers: MapperPairs = ()
 
     def mapper_for(self, tokens: frozenset[Token]) -> PartitionMapper:
         """Return the mapper of the asset with these tokens."""
@@ -53,6 +56,16 @@ def check_mapper_target(target: object) -> Asset | AssetRef:
         rule="5.2",
         fix="Give each asset an entry of its own, or use the default mapper",
     )
+
+
+def mapper_pairs(config: Mapping[MapperTarget, PartitionMapper] | None) -> MapperPairs:
+    """Return the pairs of `partition_mapper_config=`, after checking them.
+
+    Raises:
+        InvalidSchedule: a mapper is given for something else than one asset or reference.
+        InvalidPartition: a value given as a mapper is not a mapper.
+    """
+    return tuple((check_mapper_target(target), check_mapper(mapper)) for target, mapper in (config or {}).items())
 
 
 @dataclass(frozen=True)
@@ -134,6 +147,16 @@ class Schedule:
         if self.keeping is not None:
             parts.append(self.keeping.describe())
         return ", or ".join(parts) if parts else "only when a person, a backfill or Prefect starts it"
+
+
+class ScheduleLike:
+    """The base class of what `schedule=` takes beside conditions and timetables: each makes its schedule at once."""
+
+    _schedule: Schedule
+
+    def as_schedule(self) -> Schedule:
+        """Return the schedule in the one form that all schedules have inside assetflow."""
+        return self._schedule
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ def test_a_rolled_up_leaf_says_which_keys_are_missing_and_which_event_completed_
         (facts(A, event(A, 1), coalesce=True), "ready"),
         (facts(A, removed=NOW), "removed"),
         (facts(AssetOrTimeSchedule(timetable="0 0 * * *", assets=[A])), "waiting"),
-        (facts(to_schedule(AssetOrTimeSchedule(timetable="0 0 * * *", assets=[A]).timetable)), "time only"),
+        (facts(to_schedule("0 0 * * *")), "time only"),
         (facts(Schedule()), "no schedule"),
         (facts(DAILY), "waiting"),
         (facts(AssetAll()), "never"),
