@@ -30,7 +30,7 @@ from assetflow.core.partitions import (
 from assetflow.core.shapes import shape
 from assetflow.core.time.timetables import CronPartitionTimetable
 from assetflow.core.values.assets import Asset, AssetAlias
-from assetflow.core.values.conditions import Condition, Gate, Leaf, Token, fold_condition
+from assetflow.core.values.conditions import Condition, Leaf, Token, fold_condition
 from assetflow.core.wire.declarations import FlowDeclaration, resolved, uris_of_names
 from assetflow.errors import AssetflowError, MappingError
 
@@ -299,7 +299,7 @@ def check_condition(flow: SeenFlow) -> Iterator[Finding]:
     condition = flow.declaration.options.schedule.condition
     if condition is None:
         return
-    can_hold = fold_condition(condition, lambda _: True, lambda gate, members: sum(members) >= _needed(gate))
+    can_hold = fold_condition(condition, lambda _: True, lambda gate, members: sum(members) >= gate.needed)
     if not can_hold or not condition.tokens:
         message = "its condition can never hold: a part of it names no asset"
         yield flow.finding("AF006", message, "Name assets that somebody updates")
@@ -335,7 +335,7 @@ def implies(one: Condition, other: Condition) -> bool:
     gate = other.gate
     if gate is not None and not gate.is_time_gate and gate.kind != "times":
         held = sum(implies(one, cast("Condition", member)) for member in other.members)
-        if held >= _needed(gate):
+        if held >= gate.needed:
             return True
     return _follows_from_members(one, other)
 
@@ -355,10 +355,6 @@ def _follows_from_members(one: Condition, other: Condition) -> bool:
         return wider and implies(members[0], cast("Condition", other.members[0]))
     # What holds within a stretch of time, or several times, also holds without that.
     return implies(members[0], other)
-
-
-def _needed(gate: Gate) -> int:
-    return {"all": gate.arity, "at_least": cast("int", gate.argument)}.get(gate.kind, 1)
 
 
 def check_waits(flow: SeenFlow) -> Iterator[Finding]:

@@ -6,13 +6,14 @@ Python's recursion allow.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Literal, cast
 from uuid import UUID
 
 from assetflow.core.explain.facts import KnownNames, QueuedEvents, first_prefix, pending_of
+from assetflow.core.grouping import grouped
 from assetflow.core.partitions import PartitionMapper, RollupMapper
 from assetflow.core.rules.evaluation import Pending, Reach, in_order, is_complete
 from assetflow.core.rules.timers import mapper_of_leaf
@@ -178,14 +179,6 @@ class ConditionRow:
         return self.kind not in ("asset", "name", "alias")
 
 
-@dataclass(frozen=True)
-class _Found:
-    """A row whose depth is not known yet, with the positions of its children."""
-
-    row: ConditionRow
-    children: tuple[int, ...] = ()
-
-
 def condition_rows(
     schedule: Schedule, queue: QueuedEvents, names: KnownNames, waiting_since: datetime | None
 ) -> tuple[ConditionRow, ...]:
@@ -200,30 +193,23 @@ def condition_rows(
         return ()
     leaves = _Leaves(schedule, queue, names, waiting_since)
     time_gates = _time_gates(schedule, queue, names)
-    nodes: list[_Found] = []
-    waiting: list[int] = []
-    for place, node in enumerate(schedule.condition.postfix):
-        if isinstance(node, Gate):
-            start = len(waiting) - node.arity
-            children = tuple(waiting[start:])
-            del waiting[start:]
-            row = _gate(node, [nodes[child].row for child in children], waiting_since, time_gates.get(place))
-            nodes.append(_Found(row, children))
-        else:
-            nodes.append(_Found(leaves.row(node)))
-        waiting.append(len(nodes) - 1)
-    return tuple(_reading_order(nodes))
+    postfix = schedule.condition.postfix
+    rows = {place: leaves.row(node) for place, node in enumerate(postfix) if not isinstance(node, Gate)}
+    for place, gate, members in schedule.condition.gates:
+        rows[place] = _gate(gate, [rows[each] for each in members], waiting_since, time_gates.get(place))
+    children = {place: members for place, _, members in schedule.condition.gates}
+    return tuple(_reading_order(rows, children, len(postfix) - 1))
 
 
-def _reading_order(nodes: Sequence[_Found]) -> list[ConditionRow]:
-    rows: list[ConditionRow] = []
-    waiting = [(len(nodes) - 1, 0)]
+def _reading_order(
+    rows: Mapping[int, ConditionRow], children: Mapping[int, Sequence[int]], root: int
+) -> Iterator[ConditionRow]:
+    """Yield rows from the root down, each with its depth."""
+    waiting = [(root, 0)]
     while waiting:
         place, depth = waiting.pop()
-        found = nodes[place]
-        rows.append(_at_depth(found.row, depth))
-        waiting.extend((child, depth + 1) for child in reversed(found.children))
-    return rows
+        yield _at_depth(rows[place], depth)
+        waiting.extend((child, depth + 1) for child in reversed(children.get(place, ())))
 
 
 def _at_depth(row: ConditionRow, depth: int) -> ConditionRow:
@@ -252,7 +238,7 @@ def _gate(
         needed, label, moment = 1, join_gate(gate, ["this"]), None
         holds = bool(satisfied) and (members[0].queued or 0) >= cast("int", gate.argument)
     else:
-        needed = _needed_members(gate)
+        needed = gate.needed
         label = {"all": "all of these", "any": "any of these"}.get(gate.kind, f"{needed} of these")
         holds = len(satisfied) >= needed
         moment = sorted(held)[needed - 1] if 0 < needed <= len(held) else None
@@ -263,13 +249,6 @@ def _gate(
     return ConditionRow(
         0, gate.kind, "", label, state, words, moment, members=len(members), satisfied_members=len(satisfied)
     )
-
-
-def _needed_members(gate: Gate) -> int:
-    """Return how many members have to hold."""
-    if gate.kind == "all":
-        return gate.arity
-    return 1 if gate.kind == "any" else cast("int", gate.argument)
 
 
 def _gate_words(gate: Gate, state: RowState, members: Sequence[ConditionRow], moment: datetime | None) -> str:
@@ -297,15 +276,10 @@ class _Leaves:
         self._target_key = queue.target_key
         self._names = names
         self._waiting_since = waiting_since
-        self._events: dict[str, list[AssetEvent]] = {}
-        for event in queue.events:
-            self._events.setdefault(event.uri, []).append(event)
+        self._events = grouped((event.uri, event) for event in queue.events)
         self._counts = {uri: len(events) for uri, events in self._events.items()} | dict(queue.counts or {})
         self._tokens = {uri: names.tokens_of(uri) for uri in self._events}
-        self._uris: dict[Token, list[str]] = {}
-        for uri, tokens in self._tokens.items():
-            for token in tokens:
-                self._uris.setdefault(token, []).append(uri)
+        self._uris = grouped((token, uri) for uri, tokens in self._tokens.items() for token in tokens)
 
     def row(self, leaf: Leaf) -> ConditionRow:
         uris = self._uris.get(leaf.token, [])

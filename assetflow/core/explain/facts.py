@@ -12,6 +12,7 @@ from uuid import UUID
 
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.explain.status import RunRead
+from assetflow.core.grouping import grouped
 from assetflow.core.rules.ended_runs import FAILED
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state import State
@@ -314,10 +315,8 @@ class ConsumerFacts:
 
 def pending_of(events: Iterable[AssetEvent]) -> Pending:
     """Return a queue in short: URI to key to the number of events."""
-    found: dict[str, dict[str | None, int]] = {}
-    for (uri, key), number in Counter((event.uri, event.partition_key) for event in events).items():
-        found.setdefault(uri, {})[key] = number
-    return found
+    keys = grouped((event.uri, event.partition_key) for event in events)
+    return {uri: Counter(found) for uri, found in keys.items()}
 
 
 def first_prefix(events: Sequence[AssetEvent], holds: Callable[[Sequence[AssetEvent]], bool]) -> int | None:

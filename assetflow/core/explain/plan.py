@@ -12,6 +12,7 @@ from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.graph import FlowNode
 from assetflow.core.freshness.records import Item, Run, Target, Verdict, VerdictName
 from assetflow.core.freshness.state.state import FreshnessState
+from assetflow.core.grouping import grouped
 from assetflow.core.shapes import HIDDEN, called, shape
 from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.words import at, count, joined, some
@@ -163,9 +164,7 @@ def explain_plan(
     else:
         keepers = [node for node in keepers if book.readings.has(Target(node.id, key))]
         targets = [Target(node.id, key) for node in keepers]
-    found: dict[int, list[Verdict]] = {}
-    for verdict in plan(book, now, targets):
-        found.setdefault(verdict.target.consumer, []).append(verdict)
+    found = grouped((verdict.target.consumer, verdict) for verdict in plan(book, now, targets))
     words = _Words(book, name_of, now, is_whole=key is None)
     return [
         words.consumer(node, found.get(node.id, ())) for node in sorted(keepers, key=lambda node: node.consumer.name)

@@ -225,10 +225,7 @@ _WORST_FIRST: tuple[ItemState, ...] = ("stale", "missing", "fresh")
 
 def _worst(states: Collection[ItemState]) -> ItemState:
     """Return the state of an asset with keys: the worst of theirs; an asset without a key is missing."""
-    for state in _WORST_FIRST:
-        if state in states:
-            return state
-    return "missing"
+    return next((state for state in _WORST_FIRST if state in states), "missing")
 
 
 def states_of(book: FreshnessState, uris: Collection[str]) -> dict[str, str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Literal, TypeVar
 from uuid import UUID
 
 from assetflow.core.explain.events import maker_of
+from assetflow.core.grouping import grouped
 from assetflow.core.rules.ended_runs import FAILED
 from assetflow.core.shapes import TextOrNull, called, shape
 from assetflow.core.values.events import AssetEvent
@@ -190,9 +190,7 @@ class Trace:
 
     def cut_to(self, most: int) -> Trace:
         """Return the tree with its first lines only."""
-        left_out = self.left_out + max(0, len(self.lines) - most)
-        of = (self.id, self.at, self.until, self.runs, self.failed, self.held)
-        return Trace(*of, self.lines[:most], left_out, self.is_cut)
+        return replace(self, lines=self.lines[:most], left_out=self.left_out + max(0, len(self.lines) - most))
 
 
 def trace(causes: Causes, updates: Sequence[AssetEvent] = (), runs: Sequence[TracedRun] = ()) -> Trace:
@@ -230,14 +228,9 @@ class _Tree:
 
     def __init__(self, causes: Causes, updates: Sequence[AssetEvent], runs: Sequence[TracedRun]) -> None:
         self._names = causes.names
-        self._made: dict[UUID, list[AssetEvent]] = defaultdict(list)
-        for event in causes.updates:
-            if event.source_flow_run is not None:
-                self._made[event.source_flow_run.id].append(event)
-        follow: dict[int, list[Led]] = defaultdict(list)
-        for each in causes.runs:
-            for sequence in each.by:
-                follow[sequence].append(each)
+        runs_of = ((event.source_flow_run, event) for event in causes.updates)
+        self._made = grouped((run.id, event) for run, event in runs_of if run is not None)
+        follow = grouped((sequence, each) for each in causes.runs for sequence in each.by)
         self._reached: dict[int, AssetEvent] = {}
         led = {run.id: Led(run, ()) for run in runs}
         waiting = [*updates, *(event for run in runs for event in self._made_by(run))]
@@ -249,13 +242,9 @@ class _Tree:
                     led[each.run.id] = each
                     waiting += self._made_by(each.run)
         self.runs = [each.run for each in led.values()]
-        self._below: dict[int, list[Led]] = defaultdict(list)
-        for each in led.values():
-            if newest := max((sequence for sequence in each.by if sequence in self._reached), default=0):
-                self._below[newest].append(each)
-        self._held: dict[int, list[Held]] = defaultdict(list)
-        for each in causes.held:
-            self._held[each.by].append(each)
+        below = ((max(self._reached.keys() & each.by, default=0), each) for each in led.values())
+        self._below = grouped((newest, each) for newest, each in below if newest)
+        self._held = grouped((each.by, each) for each in causes.held)
 
     @property
     def recorded(self) -> Iterable[datetime]:
@@ -270,8 +259,8 @@ class _Tree:
             words += [count(len(events), "update")] if len(events) > max(1, len(keys)) else []
             words += [f"{rows:,} {'row' if rows == 1 else 'rows'}"] if rows is not None else []
             sequences = [event.sequence or 0 for event in events]
-            runs = [run for sequence in sequences for run in self._below[sequence]]
-            held = [each for sequence in sequences for each in self._held[sequence]]
+            runs = [run for sequence in sequences for run in self._below.get(sequence, ())]
+            held = [each for sequence in sequences for each in self._held.get(sequence, ())]
             if not runs and not held:
                 words.append("nothing runs on it")
             yield TraceLine(
@@ -322,11 +311,12 @@ class _Tree:
         return () if run.flow_run_id is None else self._made.get(run.flow_run_id, ())
 
     def _leads_on(self, event: AssetEvent) -> bool:
-        return bool(self._below[event.sequence or 0] or self._held[event.sequence or 0])
+        place = event.sequence or 0
+        return place in self._below or place in self._held
 
     def _joined(self, led: Led) -> Sequence[TracedAsset]:
         """Return the assets that led to a run, without the one that it stands below."""
-        newest = self._reached[max(sequence for sequence in led.by if sequence in self._reached)].uri
+        newest = self._reached[max(self._reached.keys() & led.by)].uri
         return [asset for _, asset in sorted(led.assets, key=lambda each: each[0]) if asset.uri != newest]
 
 
@@ -369,11 +359,8 @@ def _joined_words(asset: TracedAsset) -> str:
     return asset.name if asset.at is None else f"{asset.name} {at(asset.at)[11:19]}"
 
 
-def _grouped(found: Iterable[T], key: Callable[[T], object]) -> list[list[T]]:
-    groups: dict[object, list[T]] = {}
-    for each in found:
-        groups.setdefault(key(each), []).append(each)
-    return list(groups.values())
+def _grouped(found: Iterable[T], key: Callable[[T], Hashable]) -> list[list[T]]:
+    return list(grouped((key(each), each) for each in found).values())
 
 
 def _flow(run: TracedRun) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -10,6 +10,7 @@ from itertools import chain
 
 from assetflow.core.graph.layers import Layers, Link, Point, Size, connected, layered
 from assetflow.core.graph.lineage import Edge, GraphPart, Node, Picture, flows_after, folded, of_groups, whole
+from assetflow.core.grouping import grouped
 
 BOX: Size = (196, 42)
 # Above the members of a group stands its name.
@@ -49,9 +50,7 @@ def place(boxes: Iterable[str], links: Collection[Link], groups: Mapping[str, st
     Parameters:
         groups: the group of each box that stands in a frame.
     """
-    members: defaultdict[str, list[str]] = defaultdict(list)
-    for box, group in sorted(groups.items()):
-        members[group].append(box)
+    members = grouped((group, box) for box, group in sorted(groups.items()))
     routed = len(links) <= MOST_ROUTED
     frames = {f"group:{group}": _inside(inner, links, routed=routed) for group, inner in members.items()}
     unit_of = {box: f"group:{group}" for box, group in groups.items()}
@@ -212,10 +211,7 @@ class WholeGraph:
 
     @cached_property
     def _onward(self) -> Mapping[Node, Sequence[Edge]]:
-        found: defaultdict[Node, list[Edge]] = defaultdict(list)
-        for edge in self._edges:
-            found[edge.source].append(edge)
-        return found
+        return grouped((edge.source, edge) for edge in self._edges)
 
     def _draw(self, fold: bool | None, opened: tuple[str, ...], hubs: bool) -> Drawing:
         """Return a drawing.

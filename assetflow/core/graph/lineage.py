@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from uuid import UUID
 
+from assetflow.core.grouping import grouped
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 
@@ -224,9 +225,7 @@ class GraphPart:
 
 def relations_of(edges: Iterable[Edge]) -> Relations:
     """Return each pair of nodes once, with the kinds of all edges between them."""
-    found: dict[Pair, set[EdgeKind]] = {}
-    for source, target, kind in edges:
-        found.setdefault((source, target), set()).add(kind)
+    found = grouped(((source, target), kind) for source, target, kind in edges)
     return {pair: frozenset(kinds) for pair, kinds in found.items()}
 
 
@@ -350,9 +349,7 @@ def folded(
     for name, ends in (_ends_of_hubs(part.relations, focus, box_of) if hubs else {}).items():
         if name not in opened:
             box_of |= dict.fromkeys(ends, name)
-    members: defaultdict[str, list[Node]] = defaultdict(list)
-    for node in part.levels:
-        members[box_of.get(node, node.as_json())].append(node)
+    members = grouped((box_of.get(node, node.as_json()), node) for node in part.levels)
     links: defaultdict[tuple[str, str], set[EdgeKind]] = defaultdict(set)
     for (source, target), kinds in part.relations.items():
         pair = box_of.get(source, source.as_json()), box_of.get(target, target.as_json())

@@ -143,9 +143,8 @@ class ProductMapper(PartitionMapper):
     delimiter: str
 
     def __init__(self, *mappers: PartitionMapper, delimiter: str = "|", max_downstream_keys: int | None = None) -> None:
-        object.__setattr__(self, "mappers", _at_least_two("A product", mappers))
-        object.__setattr__(self, "delimiter", delimiter)
-        object.__setattr__(self, "max_downstream_keys", max_downstream_keys)
+        checked = _at_least_two("A product", mappers)
+        self.__dict__.update(mappers=checked, delimiter=delimiter, max_downstream_keys=max_downstream_keys)
         self.__post_init__()
         if not isinstance(cast(object, delimiter), str):
             raise InvalidPartition(f"The delimiter is {delimiter!r}", fix='Give a text such as "|".', rule="5.1")
@@ -201,8 +200,7 @@ class ChainMapper(PartitionMapper):
     mappers: tuple[PartitionMapper, ...]
 
     def __init__(self, *mappers: PartitionMapper, max_downstream_keys: int | None = None) -> None:
-        object.__setattr__(self, "mappers", _at_least_two("A chain", mappers))
-        object.__setattr__(self, "max_downstream_keys", max_downstream_keys)
+        self.__dict__.update(mappers=_at_least_two("A chain", mappers), max_downstream_keys=max_downstream_keys)
         self.__post_init__()
 
     @property
@@ -257,8 +255,7 @@ class StaticMapper(PartitionMapper):
     table: Table
 
     def __init__(self, table: Mapping[str, str | Sequence[str]], *, max_downstream_keys: int | None = None) -> None:
-        object.__setattr__(self, "table", _table(table))
-        object.__setattr__(self, "max_downstream_keys", max_downstream_keys)
+        self.__dict__.update(table=_table(table), max_downstream_keys=max_downstream_keys)
         self.__post_init__()
 
     @property

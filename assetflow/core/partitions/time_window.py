@@ -262,7 +262,7 @@ def _kind_and_options(value: object) -> tuple[str, Options]:
         entries = dict(cast("Mapping[str, object]", entry))
         limit = {_LIMIT: entries.pop(_LIMIT)} if _LIMIT in entries else {}
         kind = next(iter(entries), "")
-        if len(entries) == 1 and kind in _READERS and (not isinstance(value, str) or kind in _WITHOUT_OPTIONS):
+        if len(entries) == 1 and kind in _READERS and (not isinstance(value, str) or kind in PLAIN_KINDS):
             given = entries[kind]
             options = dict(cast("Mapping[str, object]", given)) if isinstance(given, Mapping) else {"": given}
             return kind, options | limit
@@ -320,4 +320,7 @@ _READERS: dict[str, Callable[[Options], PartitionMapper]] = {
     "last": lambda options: LastMapper(*_value(options), **options),
     "keys": lambda options: KeysMapper(*_value(options), **options),
 }
-_WITHOUT_OPTIONS = frozenset({"identity", *TEMPORAL_MAPPERS})
+MAPPER_KINDS = tuple(_READERS)
+"""The names of all mappers in JSON."""
+PLAIN_KINDS = ("identity", *TEMPORAL_MAPPERS)
+"""Those that may stand alone, without options."""

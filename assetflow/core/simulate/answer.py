@@ -11,6 +11,7 @@ from assetflow.core.freshness.deciding import plan
 from assetflow.core.freshness.demands import Demands, policy_inputs
 from assetflow.core.freshness.records import BackfillItem, Item, Target, Verdict
 from assetflow.core.freshness.statuses import ItemStatus, Statuses
+from assetflow.core.grouping import grouped
 from assetflow.core.rules.waits import TimedQueue, next_deadline
 from assetflow.core.simulate.world import Failure, World
 from assetflow.core.values.consumers import Consumer, Receipt
@@ -245,9 +246,7 @@ def _freshness_events(world: World) -> list[Answer]:
 
 
 def _steps(world: World, steps: Sequence[BackfillItem]) -> Answer:
-    found: dict[str, list[Target]] = {}
-    for step in steps:
-        found.setdefault(step.state, []).append(step.target)
+    found = grouped((step.state, step.target) for step in steps)
     rows = {state: [target_to_answer(world, target) for target in targets] for state, targets in found.items()}
     return {
         state: sorted(each, key=lambda row: (row["consumer"], row.get("partition_key", "")))

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Annotated, cast
 
 from assetflow.core.partitions import IdentityMapper, PartitionMapper, mapper_from_json
+from assetflow.core.partitions.time_window import MAPPER_KINDS, PLAIN_KINDS
 from assetflow.core.simulate.reading import (
     Deferred,
     Span,
@@ -159,23 +160,18 @@ def _gate(value: object, where: str) -> tuple[str, Deferred[Gate], list[object]]
     return None
 
 
-_PLAIN_MAPPERS = ("identity", "hour", "day", "week", "month", "quarter", "year")
-_BY_READING = ("time_window", "static", "all_keys", "last", "keys")
-_MAPPERS = (*_PLAIN_MAPPERS, "allowed", "fixed", "product", "chain", "rollup", "fanout", *_BY_READING)
-
-
 def _read_mapper(value: object, where: str) -> Deferred[PartitionMapper]:
     """Read a mapper; one that the format does not have is refused, also inside of another. It checks its options."""
     waiting = [value]
     while waiting:
         mapper = waiting.pop()
-        if isinstance(mapper, str) and mapper in _PLAIN_MAPPERS:
+        if isinstance(mapper, str) and mapper in PLAIN_KINDS:
             continue
         # The limit may be written beside the name of a mapper without options.
         named = {key: mapper[key] for key in mapper if key != "max_downstream_keys"} if is_object(mapper) else mapper
         word, inner = single(named)
-        if word not in _MAPPERS:
-            refuse(f"unknown mapper {short(mapper)}", where, f"Known are {', '.join(_MAPPERS)}")
+        if word not in MAPPER_KINDS:
+            refuse(f"unknown mapper {short(mapper)}", where, f"Known are {', '.join(MAPPER_KINDS)}")
         waiting += _nested_mappers(word, inner)
     return partial(mapper_from_json, value)
 

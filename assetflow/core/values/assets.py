@@ -129,10 +129,16 @@ class Asset(Leaf):
         if properties := _checked_properties(normalized, description, url, owners):
             checked_extra = freeze({**checked_extra, **properties})
         checked_watchers = check_watchers(watchers, normalized) if watchers != () else ()
-        self.__dict__.update(uri=normalized, name=called, group=checked_group, extra=checked_extra)
-        self.__dict__.update(watchers=checked_watchers, freshness=_checked_policy(freshness, normalized))
-        self.__dict__.update(code_version=None if code_version is None else check_code_version(code_version))
-        self.__dict__.update(other_names=())
+        self.__dict__.update(
+            uri=normalized,
+            name=called,
+            group=checked_group,
+            extra=checked_extra,
+            watchers=checked_watchers,
+            freshness=_checked_policy(freshness, normalized),
+            code_version=None if code_version is None else check_code_version(code_version),
+            other_names=(),
+        )
 
     @classmethod
     def known(
@@ -151,9 +157,16 @@ class Asset(Leaf):
         This process may have registered other scheme rules (contract 1.4) than the one that made the asset.
         """
         asset = cls.__new__(cls)
-        asset.__dict__.update(uri=uri, name=name, group=group, extra=freeze(extra) if extra else NOTHING)
-        asset.__dict__.update(watchers=watchers, freshness=freshness, code_version=code_version)
-        asset.__dict__.update(other_names=other_names)
+        asset.__dict__.update(
+            uri=uri,
+            name=name,
+            group=group,
+            extra=freeze(extra) if extra else NOTHING,
+            watchers=watchers,
+            freshness=freshness,
+            code_version=code_version,
+            other_names=other_names,
+        )
         return asset
 
     @overload

@@ -56,6 +56,11 @@ class Gate(NamedTuple):
         """Return True if the gate looks at parts of the queued events, one stretch of time after the other."""
         return self.kind in ("within", "since")
 
+    @property
+    def needed(self) -> int:
+        """How many of its members have to hold."""
+        return {"all": self.arity, "at_least": cast("int", self.argument)}.get(self.kind, 1)
+
 
 class ConditionTree:
     """One node of a condition's tree, with all that is below it."""

@@ -91,9 +91,11 @@ class FreshnessPolicy:
                     fix="Give a shorter warn_after, or leave it out",
                 )
         inputs = None if self.inputs is None else _check_inputs(self.inputs)
-        object.__setattr__(self, "inputs", inputs)
-        object.__setattr__(self, "_tokens", None if inputs is None else frozenset(each.token for each in inputs))
-        object.__setattr__(self, "_times", None if self.deadline is None else Cron(self.deadline, self.timezone))
+        self.__dict__.update(
+            inputs=inputs,
+            _tokens=None if inputs is None else frozenset(each.token for each in inputs),
+            _times=None if self.deadline is None else Cron(self.deadline, self.timezone),
+        )
 
     def last_deadline(self, since: datetime, now: datetime) -> datetime | None:
         """Return the last deadline up to now that the policy has known; `None` before the first."""

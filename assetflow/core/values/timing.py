@@ -107,12 +107,10 @@ class Intake:
 
     def describe(self) -> str:
         """Return the options in words: "debounce 10 min, max_wait 1 h"; an empty text if there are none."""
-        spans = {"debounce": self.debounce, "max_wait": self.max_wait}
-        counts = {"min_events": self.min_events, "max_events": self.max_events}
-        words = [f"{name} {span_in_words(span)}" for name, span in spans.items() if span is not None]
-        words += [f"{name} {count}" for name, count in counts.items() if count is not None]
-        if self.cooldown is not None:
-            words.append(f"cooldown {span_in_words(self.cooldown)}")
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        words = (
+            f"{name} {span_in_words(value) if isinstance(value, timedelta) else value}" for name, value in given.items()
+        )
         return ", ".join(words)
 
     @property
@@ -283,26 +281,22 @@ class _Alone(NamedTuple):
 
 
 def _check_single_updates(schedule: Schedule, condition: Condition, intake: Intake) -> None:
-    values: list[_Alone] = []
-    for place, node in enumerate(condition.postfix):
-        if not isinstance(node, Gate):
-            values.append(_leaf(node, schedule.partitioning))
-            continue
-        start = len(values) - node.arity
-        members = values[start:]
-        del values[start:]
-        if node.is_time_gate and members[0].suffices:
+    leaves = ((place, node) for place, node in enumerate(condition.postfix) if not isinstance(node, Gate))
+    found = {place: _leaf(node, schedule.partitioning) for place, node in leaves}
+    for place, gate, places in condition.gates:
+        members = [found[each] for each in places]
+        if gate.is_time_gate and members[0].suffices:
             inner = from_postfix(condition.postfix[place - members[0].nodes : place]).describe()
             raise InvalidSchedule(
-                f"{node.kind} has no effect on {inner}: a single update satisfies it",
+                f"{gate.kind} has no effect on {inner}: a single update satisfies it",
                 rule="9.5",
-                fix=f"Write (orders & customers).{node.kind}(...) or orders.times(2).{node.kind}(...), or leave it out",
+                fix=f"Write (orders & customers).{gate.kind}(...) or orders.times(2).{gate.kind}(...), or leave it out",
             )
-        nodes = 1 + sum(member.nodes for member in members)
-        if isinstance(node.argument, Timetable):
-            check_times(node.kind, node.argument)
-        values.append(_gate(node, members)._replace(nodes=nodes))
-    if intake.max_events is not None and (values[0].is_and or not values[0].suffices):
+        if isinstance(gate.argument, Timetable):
+            check_times(gate.kind, gate.argument)
+        found[place] = _gate(gate, members)._replace(nodes=1 + sum(member.nodes for member in members))
+    whole = found[len(condition.postfix) - 1]
+    if intake.max_events is not None and (whole.is_and or not whole.suffices):
         name = "batch_asset_events=False" if schedule.one_by_one else "max_events"
         raise InvalidSchedule(
             f"{name} splits the queue, but {condition.describe()} takes several updates together",
@@ -323,8 +317,7 @@ def _gate(gate: Gate, members: Sequence[_Alone]) -> _Alone:
         return members[0]
     if gate.kind == "times":
         return _Alone(leaves, frozenset())
-    needed = {"all": len(members), "any": 1}.get(gate.kind) or cast("int", gate.argument or 0)
-    needed -= sum(member.always for member in members)
+    needed = gate.needed - sum(member.always for member in members)
     is_and = (gate.kind == "all" and needed > 1) or any(member.is_and for member in members)
     if needed <= 0:
         return _Alone(leaves, leaves, is_and, always=True)

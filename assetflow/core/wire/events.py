@@ -22,6 +22,7 @@ from assetflow.core.values.events import (
     fit_metrics,
 )
 from assetflow.core.values.uri import check_alias, check_name
+from assetflow.core.values.words import iso
 from assetflow.core.wire import fields
 from assetflow.core.wire.fields import Json
 from assetflow.errors import InvalidEvent
@@ -66,9 +67,9 @@ def _flow_run_to_json(run: SourceFlowRun) -> dict[str, object]:
             "deployment_id": fields.uuid_text(run.deployment_id),
             "deployment_name": run.deployment_name,
             "parameters": None if run.parameters is None else dict(run.parameters),
-            "scheduled_time": fields.time_text(run.scheduled_time),
-            "data_interval_start": fields.time_text(run.data_interval_start),
-            "data_interval_end": fields.time_text(run.data_interval_end),
+            "scheduled_time": iso(run.scheduled_time),
+            "data_interval_start": iso(run.data_interval_start),
+            "data_interval_end": iso(run.data_interval_end),
         },
         keep=frozenset() if run.parameters is None else frozenset(("parameters",)),
     )
@@ -164,19 +165,16 @@ def event_to_json(event: AssetEvent) -> dict[str, object]:
             "partition_key": event.partition_key,
             "aliases": list(event.aliases),
             "metrics": dict(event.metrics),
-            "occurred": fields.time_text(event.occurred),
+            "occurred": iso(event.occurred),
             "origin": origin_to_json(event.origin),
             "code_version": event.code_version,
             "data_version": event.data_version,
             "inputs": dict(event.inputs),
-            "read": {
-                uri: {"event": str(pin.event), "recorded": fields.time_text(pin.recorded)}
-                for uri, pin in event.read.items()
-            },
+            "read": {uri: {"event": str(pin.event), "recorded": iso(pin.recorded)} for uri, pin in event.read.items()},
             "checks": checks_to_json(event.checks),
-            "started": fields.time_text(event.started),
+            "started": iso(event.started),
             "sequence": event.sequence,
-            "recorded": fields.time_text(event.recorded),
+            "recorded": iso(event.recorded),
         }
     )
 

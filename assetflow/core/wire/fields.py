@@ -91,11 +91,6 @@ def text_or_empty(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def time_text(moment: datetime | None) -> str | None:
-    """Return a time as ISO text in UTC with a "Z", and `None` for `None`."""
-    return None if moment is None else moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
-
-
 def uuid_text(value: UUID | None) -> str | None:
     """Return a UUID as it is written; `None` for `None`."""
     return None if value is None else str(value)

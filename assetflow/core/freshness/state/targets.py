@@ -23,6 +23,7 @@ from assetflow.core.freshness.records import (
     TargetRecord,
 )
 from assetflow.core.freshness.state.source import REMEMBERED, Alarms, FreshnessChanges, FreshnessSource
+from assetflow.core.grouping import grouped
 from assetflow.core.kept import Mirror
 from assetflow.core.values.freshness_policy import DataTime, FreshnessPolicy, State
 
@@ -131,10 +132,7 @@ class Targets:
         return min((moment for moment in found if moment is not None), default=None)
 
     def _read_waiting(self, consumers: Collection[int]) -> Iterable[tuple[int, list[Target]]]:
-        found: dict[int, list[Target]] = {number: [] for number in consumers}
-        for target in self._source.waiting(consumers):
-            found[target.consumer].append(target)
-        return found.items()
+        return grouped((target.consumer, target) for target in self._source.waiting(consumers)).items()
 
 
 class Runs:
