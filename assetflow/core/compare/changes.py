@@ -11,6 +11,7 @@ from typing import Literal
 
 from assetflow.core.explain.facts import names_in
 from assetflow.core.freshness import deploying as freshness
+from assetflow.core.grouping import grouped
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.keeping import keep_up_to_date
 from assetflow.core.rules.state import State
@@ -397,11 +398,8 @@ class _Deploy:
 
 def _queued(state: State, consumer: Consumer) -> dict[int, tuple[str, frozenset[str | None]]]:
     """Return the queued events of a consumer by their place, each with its asset and target keys."""
-    found: dict[int, tuple[str, frozenset[str | None]]] = {}
-    for key, event in state.all_queued(consumer.id):
-        place = event.sequence or 0
-        found[place] = (event.uri, found.get(place, ("", frozenset()))[1] | {key})
-    return found
+    keys = grouped((event, key) for key, event in state.all_queued(consumer.id))
+    return {event.sequence or 0: (event.uri, frozenset(found)) for event, found in keys.items()}
 
 
 def _lost(

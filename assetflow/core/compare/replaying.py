@@ -10,6 +10,7 @@ from uuid import UUID
 
 from assetflow.core.compare.changes import Replayed, RunDiffers
 from assetflow.core.explain.what_if import why_it_waits
+from assetflow.core.grouping import grouped
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.fold import Touched, pass_over, record_and_pass
 from assetflow.core.rules.state import State
@@ -138,9 +139,10 @@ class Fold:
         for alias, uri in self._history.aliases:
             state.names.link(alias, uri)
         state.consumers.save(consumer)
-        for key, events in _by_event(beginning.queued):
-            event = state.append(events, events.id, events.recorded or events.occurred)
-            for each in key:
+        keys = grouped((event, key) for key, events in beginning.queued.items() for event in events)
+        for queued in sorted(keys, key=place_in_ledger):
+            event = state.append(queued, queued.id, queued.recorded or queued.occurred)
+            for each in keys[queued]:
                 place = place_in_ledger(event)
                 state.write(event, Receipt(place, event.uri, consumer.id, "queued", each))
         for key in beginning.running:
@@ -188,19 +190,6 @@ class Fold:
         if ended is not None:
             self._span = ended - decision.made
             heappush(self._ends, (ended, decision.target_key or ""))
-
-
-def _by_event(
-    queued: Mapping[str | None, Sequence[AssetEvent]],
-) -> Iterator[tuple[list[str | None], AssetEvent]]:
-    """Yield the queued events in the order of the ledger, each with its target keys."""
-    keys: dict[int, list[str | None]] = {}
-    events: dict[int, AssetEvent] = {}
-    for key, found in queued.items():
-        for event in found:
-            events[event.sequence or 0] = event
-            keys.setdefault(event.sequence or 0, []).append(key)
-    yield from ((keys[place], events[place]) for place in sorted(events))
 
 
 @dataclass(frozen=True)

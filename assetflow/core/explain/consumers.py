@@ -139,8 +139,8 @@ def explain_consumer(facts: ConsumerFacts, now: datetime) -> ConsumerExplanation
         partitioned=schedule.is_partitioned,
         schedule=consumer.options.describe(),
         holds=holds,
-        queued=facts.queue_size,
-        pending_partitions=facts.partition_count if schedule.is_partitioned else None,
+        queued=facts.queued,
+        pending_partitions=facts.pending_keys if schedule.is_partitioned else None,
         condition=rows,
         partitions=partitions,
         since=facts.since,
@@ -244,9 +244,9 @@ def _hopeless(rows: tuple[ConditionRow, ...]) -> str:
 
 def _waits(facts: ConsumerFacts, rows: tuple[ConditionRow, ...], waiting_since: datetime | None) -> str:
     name = facts.consumer.name
-    if facts.consumer.schedule.is_partitioned and facts.partition_count:
-        return f"{name} waits: {count(facts.partition_count, 'partition')} begun, none complete."
-    if facts.last is not None and not facts.queue_size:
+    if facts.consumer.schedule.is_partitioned and facts.pending_keys:
+        return f"{name} waits: {count(facts.pending_keys, 'partition')} begun, none complete."
+    if facts.last is not None and not facts.queued:
         last = at(facts.last.decision.made)
         return f"{name} has consumed all updates, last at {last}. It runs again on updates of {_needed(rows)}."
     return f"{name} has been waiting{since(waiting_since)}; it still needs {_needed(rows)}."
@@ -271,7 +271,7 @@ def _notes(facts: ConsumerFacts, rows: tuple[ConditionRow, ...]) -> list[str]:
     ]
     if consumer.paused and consumer.held:
         notes.append("Its deployment is paused as well.")
-    if consumer.paused and facts.queue_size:
+    if consumer.paused and facts.queued:
         notes.append("What was queued before it was paused stays queued, and is judged when it is resumed.")
     decided = None if facts.last is None else facts.last.decision.made
     later = (each for each in facts.newest if decided is None or (each[0].recorded or decided) > decided)

@@ -273,8 +273,7 @@ class ConsumerFacts:
 
     Attributes:
         queues: one for a plain consumer, one for each pending partition of a partitioned one.
-        pending_keys, queued: the number of pending target keys and of queued events; `None` if `queues` has all of
-            them.
+        pending_keys, queued: the number of pending target keys and of queued events; `queues` may have fewer.
         since: when the ledger first knew the consumer, UTC.
         last: its latest decision.
         running: the target keys (`None` for a plain consumer) for which a run of a decision has not ended (4.7).
@@ -290,8 +289,8 @@ class ConsumerFacts:
     consumer: Consumer
     names: KnownNames = field(default_factory=KnownNames)
     queues: Sequence[QueuedEvents] = ()
-    pending_keys: int | None = None
-    queued: int | None = None
+    pending_keys: int = 0
+    queued: int = 0
     since: datetime | None = None
     last: DecisionFacts | None = None
     running: Collection[str | None] = ()
@@ -301,16 +300,6 @@ class ConsumerFacts:
     plan: PlannedConsumer | None = None
     updated: Sequence[AssetEvent] = ()
     newest: Sequence[tuple[AssetEvent, Receipt | None]] = ()
-
-    @property
-    def queue_size(self) -> int:
-        """The number of queued events."""
-        return sum(queue.count for queue in self.queues) if self.queued is None else self.queued
-
-    @property
-    def partition_count(self) -> int:
-        """The number of target keys with queued events."""
-        return len(self.queues) if self.pending_keys is None else self.pending_keys
 
 
 def pending_of(events: Iterable[AssetEvent]) -> Pending:

@@ -57,9 +57,7 @@ def hold_back(freshness: FreshnessState, verdicts: Verdicts, catching_up: Collec
         room = max(
             0, (freshness.most_catching_up or 0) - len(freshness.runs.of(number)) - (len(asked) - len(by_catchup))
         )
-        for target in by_catchup[room:]:
-            verdict = verdicts[target]
-            verdicts[target] = verdict and replace(verdict, name="owed")
+        verdicts = _with_owed(verdicts, by_catchup[room:])
     return verdicts
 
 
@@ -100,10 +98,14 @@ def next_targets(freshness: FreshnessState, number: int, verdicts: Mapping[Targe
 def as_said(freshness: FreshnessState, verdicts: Verdicts) -> Verdicts:
     """Return the verdicts with the name "owed" for targets that the last pass held back under this name."""
     held = (each for each, verdict in verdicts.items() if verdict is not None and verdict.name == "run")
-    for target in [each for each in held if freshness.targets.find(each).verdict == "owed"]:
-        verdict = verdicts[target]
-        verdicts[target] = verdict and replace(verdict, name="owed")
-    return verdicts
+    return _with_owed(verdicts, [each for each in held if freshness.targets.find(each).verdict == "owed"])
+
+
+def _with_owed(verdicts: Verdicts, targets: Iterable[Target]) -> Verdicts:
+    """Return verdicts with the name "owed" for some of the targets that would run."""
+    return verdicts | {
+        each: replace(verdict, name="owed") for each in targets if (verdict := verdicts[each]) is not None
+    }
 
 
 def _asked(verdicts: Mapping[Target, Verdict | None], number: int) -> list[Target]:

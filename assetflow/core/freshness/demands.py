@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cache, partial
 
 from assetflow.core.freshness.data_time import DataTimes
 from assetflow.core.freshness.graph import FlowNode
@@ -166,9 +167,9 @@ class Demands:
 
     def _has_failed_for_good(self, node: FlowNode) -> bool:
         record = self._freshness.targets.find(Target(node.id))
-        retries = 0 if node.keeping is None else node.keeping.retries
-        failed = record.tried is not None and record.failures > retries
-        return failed and record.tried is not None and is_same(self._freshness, node, None, record.tried)
+        if record.tried is None or record.failures <= (0 if node.keeping is None else node.keeping.retries):
+            return False
+        return is_same(self._freshness, node, None, record.tried)
 
 
 def policy_inputs(freshness: FreshnessState, record: PolicyRecord) -> frozenset[str] | None:
@@ -223,7 +224,7 @@ class _StateJudge:
         self._freshness = freshness
         self._until = until
         self._since = since
-        self._data_times: dict[datetime, DataTimes] = {}
+        self._data_times = cache(partial(DataTimes, freshness))
 
     def changes(self, uri: str, touched: Sequence[datetime]) -> Iterator[PolicyChange]:
         """Yield the changes to report, at the instants of updates and in between."""
@@ -254,9 +255,7 @@ class _StateJudge:
         return found if found is None or self._since is None else max(found, self._since)
 
     def _data_time(self, uri: str, record: PolicyRecord, at: datetime) -> DataTime | None:
-        if at not in self._data_times:
-            self._data_times[at] = DataTimes(self._freshness, at)
-        return self._data_times[at].of_asset(uri, policy_inputs(self._freshness, record))
+        return self._data_times(at).of_asset(uri, policy_inputs(self._freshness, record))
 
     def _change(self, uri: str, record: PolicyRecord, at: datetime) -> PolicyChange:
         maker = self._freshness.graph.maker(uri)

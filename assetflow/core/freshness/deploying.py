@@ -147,13 +147,10 @@ def _remember(freshness: FreshnessState, old: FlowNode | None, node: FlowNode, n
 
 def _declare_policies(freshness: FreshnessState, nodes: Iterable[FlowNode | None], since: datetime) -> None:
     """Let the policies begin and end that the declarations of some flows concern."""
-    if not any(node is not None and (node.policies or freshness.graph.declares_any(node.outputs)) for node in nodes):
+    concerned = [node for node in nodes if node is not None]
+    if not any(node.policies or freshness.graph.declares_any(node.outputs) for node in concerned):
         return
-    uris: dict[str, None] = {}
-    for node in nodes:
-        if node is not None:
-            uris |= dict.fromkeys([*node.outputs, *node.policies])
-    for uri in uris:
+    for uri in dict.fromkeys(uri for node in concerned for uri in (*node.outputs, *node.policies)):
         freshness.policies.declare(uri, freshness.graph.policy(uri), since)
         freshness.agenda.assets[uri] = None
 

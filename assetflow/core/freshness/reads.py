@@ -235,8 +235,8 @@ def unread(freshness: FreshnessState, node: FlowNode, key: str | None, uri: str,
         after: the place in the ledger up to which the input was read.
     """
     for item in items_changed(freshness, node, target_key_of(node, key), uri, after):
-        read, newest = freshness.updates.as_of(item, after), freshness.updates.newest(item)
-        if newest is not None and (read is None or read.data_version != newest.data_version):
+        newest = freshness.updates.newest(item)
+        if newest is not None and freshness.updates.is_unread(newest, after):
             yield item
 
 

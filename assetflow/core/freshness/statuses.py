@@ -81,14 +81,9 @@ def _behind(freshness: FreshnessState, node: FlowNode, uri: str, shared: list[It
 
 def _is_behind(freshness: FreshnessState, node: FlowNode, item: Item, newest_first: list[ItemUpdate]) -> bool:
     base = base_of(freshness, node, item)
-    for update in newest_first if base is not None else ():
-        assert base is not None
-        after = base.reads.get(update.item.uri)
-        if after is not None and update.sequence > after:
-            read = freshness.updates.as_of(update.item, after)
-            if read is None or read.data_version != update.data_version:
-                return True
-    return False
+    read: Mapping[str, int] = {} if base is None else base.reads
+    later = (each for each in newest_first if each.sequence > read.get(each.item.uri, each.sequence))
+    return any(freshness.updates.is_unread(each, read[each.item.uri]) for each in later)
 
 
 T = TypeVar("T")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+
+from assetflow.core.grouping import grouped
 
 # The space between two columns. Lines change their height only there, so that none runs through a box.
 GUTTER = 68
@@ -83,10 +85,7 @@ def layered(
 
 def _ways(lines: Mapping[Link, Link], layers: Mapping[str, int]) -> dict[Link, list[_Lane]]:
     """Return the lanes of each line: those of the end with more lines are shared."""
-    ends: defaultdict[tuple[str, str], int] = defaultdict(int)
-    for source, target in lines:
-        ends["from", source] += 1
-        ends["to", target] += 1
+    ends = Counter(end for source, target in lines for end in (("from", source), ("to", target)))
     ways: dict[Link, list[_Lane]] = {}
     for (source, target), (begin, end) in sorted(lines.items()):
         start, stop = layers[begin], layers[end]
@@ -142,11 +141,7 @@ def connected(boxes: Iterable[str], links: Iterable[Link]) -> list[list[str]]:
 
 
 def _neighbours(links: Iterable[tuple[_Cell, _Cell]]) -> Mapping[_Cell, list[_Cell]]:
-    found: defaultdict[_Cell, list[_Cell]] = defaultdict(list)
-    for source, target in dict.fromkeys(links):
-        found[source].append(target)
-        found[target].append(source)
-    return found
+    return grouped(pair for one, other in dict.fromkeys(links) for pair in ((one, other), (other, one)))
 
 
 def _without_circles(boxes: Iterable[str], links: Iterable[Link]) -> dict[str, list[str]]:

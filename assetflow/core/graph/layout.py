@@ -75,16 +75,11 @@ def _inside(members: Sequence[str], links: Collection[Link], *, routed: bool) ->
     known = set(members)
     sizes = dict.fromkeys(members, BOX)
     lines: dict[Link, Link] = {}
-    ports: dict[str, Size] = {}
     for source, target in links:
-        if source in known and target in known:
-            lines[source, target] = (source, target)
-        elif source in known:
-            lines[source, f">{source}"] = (source, f">{source}")
-            ports[f">{source}"] = (0, 0)
-        elif target in known:
-            lines[f"<{target}", target] = (f"<{target}", target)
-            ports[f"<{target}"] = (0, 0)
+        if source in known or target in known:
+            line = source if source in known else f"<{target}", target if target in known else f">{source}"
+            lines[line] = line
+    ports = dict.fromkeys((end for line in lines for end in line if end not in known), (0, 0))
     entries, exits = ({port for port in ports if port[0] == sign} for sign in "<>")
     return layered(sizes | ports, lines, first=entries, last=exits, routed=routed)
 

@@ -364,15 +364,10 @@ def folded(
 
 def _ends_of_hubs(relations: Relations, focus: Node | None, taken: Collection[Node]) -> dict[str, list[Node]]:
     """Return the nodes that hang on one node only, where these are many, by the id of the box that stands for them."""
-    neighbours: defaultdict[Node, set[Node]] = defaultdict(set)
-    for source, target in relations:
-        neighbours[source].add(target)
-        neighbours[target].add(source)
-    found: defaultdict[str, list[Node]] = defaultdict(list)
-    for source, target in relations:
-        for end, hub, way in ((target, source, "down"), (source, target, "up")):
-            if len(neighbours[end]) == 1 and end != focus and end not in taken:
-                found[f"more:{way}:{hub.as_json()}"].append(end)
+    ways = [each for source, target in relations for each in ((source, "down", target), (target, "up", source))]
+    neighbours = grouped((end, hub) for hub, _, end in ways)
+    ends = {node for node, hubs in neighbours.items() if len(set(hubs)) == 1 and node != focus and node not in taken}
+    found = grouped((f"more:{way}:{hub.as_json()}", end) for hub, way, end in ways if end in ends)
     return {name: ends[KEPT:] for name, ends in found.items() if len(ends) > KEPT + WORTH}
 
 

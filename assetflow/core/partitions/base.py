@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NoReturn, cast
@@ -129,6 +130,23 @@ def checked_key(key: object, rule: str) -> str:
         return check_key(key)
     except InvalidEvent as cause:
         raise InvalidPartition(cause.message, fix=cause.fix, rule=rule) from cause
+
+
+@contextmanager
+def window_of(what: str) -> Iterator[None]:
+    """Turn the errors of a window that leaves the calendar into a `MappingError`.
+
+    Parameters:
+        what: the key, and maybe the window, as the error shows it.
+    """
+    try:
+        yield
+    except MappingError:
+        raise
+    except (ValueError, OverflowError) as cause:
+        raise MappingError(
+            f"The window of {what} leaves the calendar", fix="Use a key between the years 2 and 9998.", rule="5.4"
+        ) from cause
 
 
 _PLACEHOLDER = re.compile(r"%%|%(?P<directive>[A-Za-z])|\{(?P<name>[^{}]*)\}")

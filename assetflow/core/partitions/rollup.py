@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 
-from assetflow.core.partitions.base import PartitionMapper, check_mapper
+from assetflow.core.partitions.base import PartitionMapper, check_mapper, window_of
 from assetflow.core.partitions.temporal import StartOfDayMapper, StartOfHourMapper, StartOfMonthMapper, TemporalMapper
 from assetflow.core.partitions.windows import SegmentWindow, TimeWindow, Window, check_window
 from assetflow.errors import InvalidPartition, MappingError, not_a
@@ -184,10 +185,8 @@ class RollupMapper(PartitionMapper):
         if not isinstance(mapper, TemporalMapper):
             return frozenset(map(str, _parts(self.window, target_key)))
         start = mapper.read_target(target_key)
-        try:
+        with window_of(f"{target_key!r} ({self.window.describe()})"):
             return frozenset(mapper.write_upstream(wall) for wall in _times(self.window, start))
-        except (ValueError, OverflowError) as cause:
-            raise _window_fails(target_key, self.window, cause) from cause
 
     def is_met(self, target_key: str, received: Collection[str]) -> bool:
         """Return True if these upstream keys are enough for a target key.
@@ -227,10 +226,8 @@ class RollupMapper(PartitionMapper):
             return mapper.sample_targets()
         targets: dict[str, None] = {}
         for segment in map(str, _parts(self.window, "")):
-            try:
+            with suppress(MappingError):
                 targets |= dict.fromkeys(mapper.to_downstream(segment))
-            except MappingError:
-                continue
         return tuple(targets)
 
     def _formats(self) -> str:
@@ -302,12 +299,8 @@ class FanOutMapper(PartitionMapper):
         target = upstream.single_target(key)
         start = upstream.read_target(target) if isinstance(upstream, TemporalMapper) else target
         downstream = self.downstream
-        try:
+        with window_of(f"{key!r} ({self.window.describe()})"):
             return [downstream.write_part(part) for part in _parts(self.window, start)]
-        except (ValueError, OverflowError) as cause:
-            if isinstance(cause, MappingError):
-                raise
-            raise _window_fails(key, self.window, cause) from cause
 
     def describe(self) -> str:
         return f"{self.upstream_mapper.describe()}, fanned out to {self.window.describe()}"
@@ -346,13 +339,3 @@ def _times(window: Window, start: datetime | str) -> tuple[datetime, ...]:
             rule="5.4",
         )
     return window.starts(start)
-
-
-def _window_fails(key: str, window: Window, cause: Exception) -> MappingError:
-    if isinstance(cause, MappingError):
-        return cause
-    return MappingError(
-        f"The window of {key!r} ({window.describe()}) leaves the calendar",
-        fix="Use a key between the years 2 and 9998.",
-        rule="5.4",
-    )

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, cast
 from zoneinfo import ZoneInfo
 
-from assetflow.core.partitions.base import AllKeysMapper, KeysMapper, LastMapper, PartitionMapper
+from assetflow.core.partitions.base import AllKeysMapper, KeysMapper, LastMapper, PartitionMapper, window_of
 from assetflow.core.partitions.mappers import (
     AllowedKeyMapper,
     ChainMapper,
@@ -81,11 +81,9 @@ class Periods:
                 fix=f"Write the key of the {self._writer.kind} in that format, or change the format of the mapper.",
                 rule="5.4",
             ) from cause
-        try:
+        # In UTC, the first hours of the year 1 in Berlin lie before it.
+        with window_of(repr(key)):
             return self.start_of(time if time.tzinfo is not None else first_instant(time, self._zone))
-        except (ValueError, OverflowError) as cause:
-            # In UTC, the first hours of the year 1 in Berlin lie before it.
-            raise _leaves_calendar(key) from cause
 
     def write(self, start: datetime) -> str:
         """Return the key of a period."""
@@ -173,14 +171,12 @@ class TimeWindowMapper(PartitionMapper):
     def map_key(self, key: str) -> list[str]:
         upstream, downstream = self._upstream, self._downstream
         start = upstream.read(key)
-        try:
+        with window_of(repr(key)):
             last = upstream.shifted(start, 1) - timedelta(microseconds=1)
             first_target = downstream.shifted(downstream.start_of(start), -self.end_offset)
             last_target = downstream.shifted(downstream.start_of(last), -self.start_offset)
             targets = downstream.between(first_target, downstream.shifted(last_target, 1))
             return [downstream.write(target) for target in targets]
-        except (ValueError, OverflowError) as cause:
-            raise _leaves_calendar(key) from cause
 
     def awaited(self, target_key: str) -> tuple[str, ...]:
         """Return the upstream keys that a target reads and waits for, in order of time, without those before `first`.
@@ -190,15 +186,11 @@ class TimeWindowMapper(PartitionMapper):
         """
         upstream, downstream = self._upstream, self._downstream
         target = downstream.read(target_key)
-        try:
+        with window_of(repr(target_key)):
             start = downstream.shifted(target, self.start_offset)
             end = downstream.shifted(target, self.end_offset + 1)
             first = start if self.first is None else max(start, upstream.read(self.first))
             return tuple(dict.fromkeys(upstream.write(period) for period in upstream.between(first, end)))
-        except (ValueError, OverflowError) as cause:
-            if isinstance(cause, MappingError):
-                raise
-            raise _leaves_calendar(target_key) from cause
 
     def describe(self) -> str:
         moved = f", from {self.start_offset} to {self.end_offset}" if self.start_offset or self.end_offset else ""
@@ -225,12 +217,6 @@ def _periods(option: str, kind: object, key_format: str, timezone: str) -> Perio
     if not isinstance(kind, str) or kind not in TEMPORAL_MAPPERS:
         raise InvalidPartition(f"{option} is {kind!r}", fix=f"Write one of {', '.join(TEMPORAL_MAPPERS)}.", rule=_RULE)
     return Periods(TEMPORAL_MAPPERS[kind](timezone=timezone, output_format=key_format))
-
-
-def _leaves_calendar(key: str) -> MappingError:
-    return MappingError(
-        f"The window of {key!r} leaves the calendar", fix="Use a key between the years 2 and 9998.", rule="5.4"
-    )
 
 
 _LIMIT = "max_downstream_keys"

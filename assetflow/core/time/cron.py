@@ -13,6 +13,7 @@ import re
 from bisect import bisect_left, bisect_right
 from calendar import monthrange
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from difflib import get_close_matches
@@ -282,24 +283,20 @@ class Cron:
 
     def _forward(self, moment: datetime) -> Iterator[datetime]:
         day = moment.date()
-        try:
+        with suppress(OverflowError):
             while True:
                 instants = _instants_of_utc_day(self, day)
                 yield from instants[bisect_right(instants, moment) :]
                 # The times of a local day can lie on the UTC day before it, the same one, and the two after it.
                 day = max(day + _DAY, self._plan.first_day(day - _DAY, 1) - _DAY)
-        except OverflowError:
-            return
 
     def _backward(self, moment: datetime) -> Iterator[datetime]:
         day = moment.date()
-        try:
+        with suppress(OverflowError):
             while True:
                 instants = _instants_of_utc_day(self, day)
                 yield from reversed(instants[: bisect_left(instants, moment)])
                 day = min(day - _DAY, self._plan.first_day(day, -1) + 2 * _DAY)
-        except OverflowError:
-            return
 
     def _first(self, instants: Iterator[datetime], side: str, moment: datetime) -> datetime:
         for instant in instants:

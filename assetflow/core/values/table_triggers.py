@@ -16,7 +16,7 @@ from assetflow.core.values.addresses import (
     refuse_password,
     without_user,
 )
-from assetflow.core.values.triggers import AnyScheme, Start, Trigger, check_every, check_location, check_start
+from assetflow.core.values.triggers import AnyScheme, Start, Trigger, check_location, check_looks
 from assetflow.errors import InvalidWatcher
 
 
@@ -50,8 +50,7 @@ class DeltaTableTrigger(Trigger):
 
     def __post_init__(self) -> None:
         check_location(self.uri, example='"/lake/orders" or "s3://lake/orders"')
-        check_every(self.every)
-        check_start(self.start)
+        check_looks(self.every, self.start)
 
     @property
     def place(self) -> str:
@@ -103,8 +102,7 @@ class IcebergTableTrigger(Trigger):
         if len(parts) < 2 or not all(part.strip() for part in parts):
             raise InvalidWatcher(f"table is {self.table!r}", fix='Write the table with its namespace: "shop.orders"')
         self._check_properties()
-        check_every(self.every)
-        check_start(self.start)
+        check_looks(self.every, self.start)
 
     @property
     def place(self) -> str:
@@ -167,8 +165,7 @@ class SQLTrigger(Trigger):
         )
         if not isinstance(self.query, str) or not self.query.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidWatcher(f"query is {self.query!r}", fix='Write "select max(updated_at) from orders"')
-        check_every(self.every)
-        check_start(self.start)
+        check_looks(self.every, self.start)
 
     @property
     def place(self) -> str:

@@ -69,8 +69,8 @@ def check_stays(path: str) -> None:
         raise InvalidWatcher(f"{plain} names no single bucket", fix="Write the bucket: s3://bucket/in/*")
 
 
-def check_every(every: object) -> None:
-    """Refuse a time between two looks that is shorter than a second or longer than a day.
+def check_looks(every: object, start: object) -> None:
+    """Refuse a time between two looks that is no span from a second to a day, and an unknown way to begin (10.4).
 
     Raises:
         InvalidWatcher
@@ -79,14 +79,6 @@ def check_every(every: object) -> None:
         raise InvalidWatcher(
             f"`every` must be a timedelta from 1 s to 1 day, not {every!r}", fix="Write timedelta(minutes=5)"
         )
-
-
-def check_start(start: object) -> None:
-    """Refuse what does not say how a new watcher begins. Contract 10.4.
-
-    Raises:
-        InvalidWatcher
-    """
     if start not in ("known", "existing"):
         raise InvalidWatcher(f"start is {start!r}", fix='Write "known" or "existing"', rule="10.4")
 
@@ -352,8 +344,7 @@ class FileTrigger(Trigger):
         check_location(self.path, example='"/data/in/*.json" or "s3://bucket/in/*"')
         if self.path.endswith("/"):
             raise InvalidWatcher(f"{self.describe()} is a folder", fix=f'Write "{without_user(self.path)}*"')
-        check_every(self.every)
-        check_start(self.start)
+        check_looks(self.every, self.start)
         if self.partition_key is not None:
             _check_expression(self.partition_key)
         if self.per not in ("file", "look"):

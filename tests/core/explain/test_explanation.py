@@ -57,8 +57,8 @@ def consumer(schedule: object, **fields: Any) -> Consumer:
 
 def facts(schedule: object, *events: AssetEvent, names: KnownNames | None = None, **fields: Any) -> ConsumerFacts:
     of_consumer = {name: fields.pop(name) for name in ("paused", "held", "coalesce", "while_paused") if name in fields}
-    made = consumer(schedule, **of_consumer)
-    return ConsumerFacts(made, names or KnownNames(), [QueuedEvents(events)] if events else [], since=NOW, **fields)
+    made, queues = consumer(schedule, **of_consumer), [QueuedEvents(events)] if events else []
+    return ConsumerFacts(made, names or KnownNames(), queues, len(queues), len(events), since=NOW, **fields)
 
 
 def made(*events: AssetEvent, key: str | None = None) -> Decision:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from heapq import merge
-from itertools import islice
+from itertools import islice, takewhile
 from uuid import UUID
 
 from assetflow.core.freshness.graph import FlowNode, Resolve, TokensOf
@@ -75,6 +75,11 @@ class Updates:
         own = self._own.get(item, ())
         place = _place_after(own, sequence)
         return own[place - 1] if place else self._source.as_of(item, sequence)
+
+    def is_unread(self, update: ItemUpdate, after: int) -> bool:
+        """Return True if an update has another version than its item had at an earlier place in the ledger."""
+        read = self.as_of(update.item, after)
+        return read is None or read.data_version != update.data_version
 
     def version_run(self, update: ItemUpdate) -> VersionRun:
         """Return the updates with the same version that followed an update directly."""
@@ -154,14 +159,13 @@ class Updates:
 
     def changed(self, uri: str, after: int) -> Collection[Item]:
         """Return the items of an asset whose newest update came after a place in the ledger."""
-        found: dict[Item, None] = {}
-        for item in reversed(self._recent.get(uri, {})):
+
+        def is_later(item: Item) -> bool:
             newest = self._newest[item]
-            if newest is None or newest.sequence <= after:
-                break
-            found[item] = None
-        found |= dict.fromkeys(item for item in self._source.changed(uri, after))
-        return found
+            return newest is not None and newest.sequence > after
+
+        own = takewhile(is_later, reversed(self._recent.get(uri, {})))
+        return dict.fromkeys([*own, *self._source.changed(uri, after)])
 
     def see(self, update: ItemUpdate, now: datetime) -> None:
         """Remember that an observation saw an update."""
@@ -181,10 +185,8 @@ def _place_after(updates: Sequence[ItemUpdate], sequence: int) -> int:
 
 
 def _index(updates: Sequence[ItemUpdate], update: ItemUpdate) -> int | None:
-    for number in range(_place_after(updates, update.sequence - 1), len(updates)):
-        if updates[number].event == update.event:
-            return number
-    return None
+    places = range(_place_after(updates, update.sequence - 1), len(updates))
+    return next((place for place in places if updates[place].event == update.event), None)
 
 
 class Readings:
@@ -262,8 +264,7 @@ class Readings:
         self._targets.pop(consumer, None)
         self._sorted.pop(consumer, None)
         self._loaded = {target: keys for target, keys in self._loaded.items() if target.consumer != consumer}
-        for place in [place for place in self._keys if place[0].consumer == consumer]:
-            del self._keys[place]
+        self._keys = {place: keys for place, keys in self._keys.items() if place[0].consumer != consumer}
         changes = self._changes
         changes.forgotten[consumer] = None
         changes.readings = [each for each in changes.readings if each[0].consumer != consumer]

@@ -346,10 +346,7 @@ class Backfills:
         """Return the target's step in a backfill, or `None` if it is not part of it."""
         if (number, target) not in self._places:
             step = self._source.step(number, target)
-            if step is None:
-                self._places[number, target] = None
-            else:
-                self._keep(number, step)
+            self._places[number, target] = None if step is None else self._keep(number, step).place
         place = self._places[number, target]
         return None if place is None else self._steps[number][place]
 
