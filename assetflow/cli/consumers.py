@@ -283,9 +283,9 @@ def _not_in_step(
         if name in found and (problem := found[name].problem):
             raise problem
     chosen = [found[name] for name in names if name in found] if names else [*found.values()]
-    waiting = [each.name for each in chosen if each.takes_part and not _in_step(each, known.get(each.id))]
+    waiting = [each.name for each in chosen if each.options.takes_part and not _in_step(each, known.get(each.id))]
     # A deployment with a problem keeps the consumer that it had.
-    stays = {each.id for each in chosen if each.takes_part or each.problem}
+    stays = {each.id for each in chosen if each.options.takes_part or each.problem}
     left = [each.consumer.name for each in records if each.consumer.deployment_id not in stays]
     unknown = [name for name in names if name not in found]
     return [*waiting, *(name for name in left if not names or name in names), *unknown]
@@ -309,7 +309,7 @@ def _refused(
     """Return a refusal of a deployment that is waited for, once the evaluator has seen what is deployed now."""
     known = {each.consumer.deployment_id: each for each in records}
     refused = {each.deployment_id: each for each in refusals if _is_of_now(each, deployed)}
-    open_ones = [each for each in deployed.values() if each.takes_part and each.id not in refused]
+    open_ones = [each for each in deployed.values() if each.options.takes_part and each.id not in refused]
     if not all(_in_step(each, known.get(each.id)) for each in open_ones):
         # It may be accepted beside what changes.
         return None

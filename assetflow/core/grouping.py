@@ -1,8 +1,8 @@
-"""Values put together by what they have in common."""
+"""Values put together by what they have in common, or by which of them led to which."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from typing import TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -15,3 +15,15 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         found.setdefault(key, []).append(value)
     return found
+
+
+def way_to(last: K, start: K, came_from: Mapping[K, K]) -> list[K]:
+    """Return the way from a start to a value, both included.
+
+    Parameters:
+        came_from: each value on the way with the one before it.
+    """
+    way = [last]
+    while way[-1] != start:
+        way.append(came_from[way[-1]])
+    return way[::-1]

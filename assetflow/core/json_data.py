@@ -98,6 +98,8 @@ class _Check:
                 return self._integer(value, path)
             case float():
                 return self._number(value, path)
+            case Mapping() | list() | tuple() if level > MOST_LEVELS:
+                raise self._refused(f"{_cut(path)} is nested more than {MOST_LEVELS} levels deep", "Make it flatter")
             case Mapping():
                 return self._object(cast("Mapping[object, object]", value), path, level)
             case Integral():
@@ -109,7 +111,6 @@ class _Check:
             case PurePath() | UUID():
                 return self._text(str(value), path)
             case list() | tuple():
-                self._check_level(path, level)
                 items = cast("list[object]", value)
                 return [self.value(each, f"{path}[{at}]", level + 1) for at, each in enumerate(items)]
             case _:
@@ -119,7 +120,6 @@ class _Check:
                 )
 
     def _object(self, data: Mapping[object, object], path: str, level: int) -> dict[str, object]:
-        self._check_level(path, level)
         found: dict[str, object] = {}
         for key, value in data.items():
             name = self._key(key, path)
@@ -165,10 +165,6 @@ class _Check:
             )
         return float.__float__(value)
 
-    def _check_level(self, path: str, level: int) -> None:
-        if level > MOST_LEVELS:
-            raise self._refused(f"{_cut(path)} is nested more than {MOST_LEVELS} levels deep", "Make it flatter")
-
     def _refused(self, message: str, fix: str) -> InvalidEvent:
         return InvalidEvent(message, where=self._where, fix=fix, rule=RULE)
 
@@ -183,14 +179,12 @@ def _fitted(value: object, level: int) -> object:
             return int(value) if abs(value) <= LARGEST_INTEGER else _digits(value)
         case float():
             return float.__float__(value) if math.isfinite(value) else _name_of(value)
+        case Mapping() | list() | tuple() if level > MOST_LEVELS:
+            return "…"
         case Mapping():
-            if level > MOST_LEVELS:
-                return "…"
             items = cast("Mapping[object, object]", value).items()
             return {_fitted_key(key): _fitted(inner, level + 1) for key, inner in items}
         case list() | tuple():
-            if level > MOST_LEVELS:
-                return "…"
             return [_fitted(each, level + 1) for each in cast("list[object]", value)]
         case _:
             return f"<{type(value).__name__}>"

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TypeVar
 from uuid import UUID
 
+from assetflow.core.grouping import way_to
 from assetflow.core.partitions import EveryTargetMapper, PartitionMapper, TimeWindowMapper
 from assetflow.core.time.timetables import CronPartitionTimetable, PartitionedAtRuntime
 from assetflow.core.values.assets import Asset, AssetRef
@@ -330,7 +331,7 @@ class DataGraph:
                 following = (reader.id, step[1] or reader.keeping is not None)
                 if reader.id == node.id:
                     if following[1] and not (step[0] == node.id and _reads_earlier_periods(node)):
-                        return [*(nodes[number] for number, _ in _way(step, start, came_from)), node]
+                        return [*(nodes[number] for number, _ in way_to(step, start, came_from)), node]
                 elif following not in came_from:
                     nodes[reader.id] = reader
                     came_from[following] = step
@@ -411,13 +412,6 @@ def _reads_earlier_periods(node: FlowNode) -> bool:
     return node.is_partitioned and all(
         isinstance(mapper, TimeWindowMapper) and mapper.ends_before_target for mapper in mappers
     )
-
-
-def _way(last: _Step, start: _Step, came_from: Mapping[_Step, _Step]) -> list[_Step]:
-    way = [last]
-    while way[-1] != start:
-        way.append(came_from[way[-1]])
-    return way[::-1]
 
 
 def reached(first: Iterable[K], following: Callable[[K], Iterable[K]]) -> dict[K, None]:

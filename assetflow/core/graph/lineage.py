@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from assetflow.core.grouping import grouped
+from assetflow.core.grouping import grouped, way_to
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import Token
 
@@ -186,14 +186,7 @@ def loops_through(edges_of: EdgesOf, flow: str, most: int = 2_000) -> list[tuple
             elif target not in came_from:
                 came_from[target] = source
                 ring[target] = None
-    return [_way(node, start, came_from) for node in last]
-
-
-def _way(last: Node, start: Node, came_from: Mapping[Node, Node]) -> tuple[str, ...]:
-    way = [start, last]
-    while way[-1] != start:
-        way.append(came_from[way[-1]])
-    return tuple(node.value for node in reversed(way))
+    return [tuple(each.value for each in (*way_to(node, start, came_from), start)) for node in last]
 
 
 def _inside(edge: Edge, nodes: Collection[Node]) -> bool:

@@ -75,11 +75,6 @@ class Deployed:
         """True if updates of assets, or a timetable, start it."""
         return self.schedule.starts_runs
 
-    @property
-    def takes_part(self) -> bool:
-        """True if it is a consumer: it has a schedule, or freshness policies, which are judged without one (8.11)."""
-        return self.options.takes_part
-
 
 @dataclass(frozen=True)
 class ShownAutomation:

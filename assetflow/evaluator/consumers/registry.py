@@ -286,9 +286,9 @@ class Registry:
             return False
         if known is None:
             stands_in_graph = self._without_schedule.get(deployment_id) == (deployed.name, deployed.text)
-            return not deployed.takes_part and (stands_in_graph or not deployed.options.data.tokens)
+            return not deployed.options.takes_part and (stands_in_graph or not deployed.options.data.tokens)
         unchanged = known.declaration == deployed.text and known.consumer.held == deployed.held
-        return unchanged and deployed.takes_part and (known.automation_id is not None) == deployed.is_scheduled
+        return unchanged and deployed.options.takes_part and (known.automation_id is not None) == deployed.is_scheduled
 
     async def _save_seen(self) -> None:
         """Store the timestamp of the newest automation that the ledger follows."""
@@ -359,7 +359,7 @@ class Registry:
         try:
             if problem := _problem(deployed, known) or self._watcher_names.check(deployed):
                 raise problem
-            if deployed.takes_part:
+            if deployed.options.takes_part:
                 self._without_schedule.pop(deployment_id, None)
                 await self._reconciler.reconcile(deployed, known, shown)
             else:
