@@ -14,11 +14,12 @@ from prefect.context import TaskRunContext
 from assetflow.authoring.metadata import to_outlet
 from assetflow.authoring.triggering import matches, partition_key, triggering_asset_events
 from assetflow.core.partitions import PartitionMapper
+from assetflow.core.partitions.base import targets_or_none
 from assetflow.core.values.assets import Asset, AssetRef, Outlet
 from assetflow.core.values.conditions import AssetLike, Token
 from assetflow.core.values.events import AssetEvent, Pin
 from assetflow.core.values.schedules import Schedule
-from assetflow.errors import InvalidEvent, InvalidFlow, MappingError
+from assetflow.errors import InvalidEvent, InvalidFlow
 from assetflow.prefect_io.internals import flow_run_contexts
 
 PAGE = 20
@@ -315,7 +316,7 @@ def keys_of_run(asset: Asset, known: Callable[[], Iterable[str]]) -> list[str] |
     if triggered:
         return list(triggered)
     mapper = _mapper_of(asset)
-    return None if mapper is None else [key for key in known() if _leads_to(mapper, key, target)]
+    return None if mapper is None else [key for key in known() if target in targets_or_none(mapper, key)]
 
 
 def _mapper_of(asset: Asset) -> PartitionMapper | None:
@@ -326,10 +327,3 @@ def _mapper_of(asset: Asset) -> PartitionMapper | None:
         if isinstance(schedule, Schedule) and schedule.partitioning is not None:
             return schedule.partitioning.mapper_for(tokens) if tokens & schedule.tokens else None
     return None
-
-
-def _leads_to(mapper: PartitionMapper, key: str, target: str) -> bool:
-    try:
-        return target in mapper.to_downstream(key)
-    except MappingError:
-        return False

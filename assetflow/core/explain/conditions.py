@@ -15,6 +15,7 @@ from uuid import UUID
 from assetflow.core.explain.facts import KnownNames, QueuedEvents, first_prefix, pending_of
 from assetflow.core.grouping import grouped
 from assetflow.core.partitions import PartitionMapper, RollupMapper
+from assetflow.core.partitions.base import targets_or_none
 from assetflow.core.rules.evaluation import Pending, Reach, in_order, is_complete
 from assetflow.core.rules.timers import mapper_of_leaf
 from assetflow.core.shapes import As, TextOrNull, called, shape
@@ -100,15 +101,7 @@ Received = Mapping[str, Collection[str]]
 
 def targets_of_keys(mapper: PartitionMapper, keys: Iterable[str]) -> dict[str, list[str]]:
     """Return the target keys of some keys, each with its keys. A key that the mapper cannot read has none."""
-    found: dict[str, list[str]] = {}
-    for key in keys:
-        try:
-            targets = mapper.to_downstream(key)
-        except MappingError:
-            continue
-        for target in targets:
-            found.setdefault(target, []).append(key)
-    return found
+    return grouped((target, key) for key in keys for target in targets_or_none(mapper, key))
 
 
 def awaited_keys(mapper: PartitionMapper, keys_of: Mapping[str, Collection[str]], received: Received) -> set[str]:

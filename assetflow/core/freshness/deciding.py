@@ -143,10 +143,8 @@ def decide(freshness: FreshnessState, now: datetime, *, recorded: bool) -> list[
     for target, verdict in verdicts.items():
         record = without_waiver(freshness, target) if target in agenda.catching_up else freshness.targets.find(target)
         freshness.targets.save(target, replace(record, verdict="" if verdict is None else verdict.name))
-    for target, verdict in verdicts.items():
-        if verdict is not None and verdict.name == "run":
-            made.append(_ask(freshness, target, verdict.because, now))
-    return made
+    asked = [verdict for verdict in verdicts.values() if verdict is not None and verdict.name == "run"]
+    return [*made, *(_ask(freshness, verdict.target, verdict.because, now) for verdict in asked)]
 
 
 def next_look(freshness: FreshnessState) -> datetime | None:

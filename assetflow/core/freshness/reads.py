@@ -18,6 +18,7 @@ from assetflow.core.partitions import (
     StaticMapper,
     TimeWindowMapper,
 )
+from assetflow.core.partitions.base import targets_or_none
 from assetflow.core.values.keeping import Cause
 from assetflow.errors import MappingError
 
@@ -93,13 +94,6 @@ def target_keys(node: FlowNode, uri: str, key: str | None) -> Collection[str | N
     return mapper.to_downstream(key)
 
 
-def _mapped(mapper: PartitionMapper, key: str) -> Collection[str]:
-    try:
-        return mapper.to_downstream(key)
-    except MappingError:
-        return ()
-
-
 def mapped_keys(node: FlowNode, uri: str, key: str | None) -> Collection[str | None] | None:
     """Return what `target_keys` returns, and no keys where the mapper fails."""
     try:
@@ -141,7 +135,7 @@ def _keys_read(
         return ()
     if mapper == node.mappers.get(uri):
         return freshness.readings.keys(Target(node.id, key), uri)
-    return [each for each in freshness.updates.keys(uri) if key in _mapped(mapper, each)]
+    return [each for each in freshness.updates.keys(uri) if key in targets_or_none(mapper, each)]
 
 
 def _missing_of_rollup(freshness: FreshnessState, mapper: RollupMapper, target: Target, uri: str) -> list[Item]:

@@ -359,13 +359,14 @@ def _hash(freshness: FreshnessState, node: FlowNode | None, event: AssetEvent, m
     """Return a hash of the code version and the versions that were read; `None` if nothing was."""
     if node is None:
         return None
-    read: list[tuple[str, str, str]] = []
-    for uri, pin in (made.pins or {}).items():
-        for item in items_then(freshness, node, (made.mappers or {}).get(uri), event.partition_key, uri, pin):
-            update = freshness.updates.as_of(item, pin)
-            if update is not None:
-                read.append((item.uri, item.key or "", update.data_version))
+    pins, mappers = made.pins or {}, made.mappers or {}
+    updates = [
+        freshness.updates.as_of(item, pin)
+        for uri, pin in pins.items()
+        for item in items_then(freshness, node, mappers.get(uri), event.partition_key, uri, pin)
+    ]
+    read = sorted((each.item.uri, each.item.key or "", each.data_version) for each in updates if each is not None)
     if not read:
         return None
-    text = "\0".join([made.code_version or "", *(part for row in sorted(read) for part in row)])
+    text = "\0".join([made.code_version or "", *(part for row in read for part in row)])
     return hashlib.sha256(text.encode()).hexdigest()

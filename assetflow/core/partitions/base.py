@@ -109,6 +109,14 @@ class PartitionMapper(ABC):
         return {} if self.max_downstream_keys is None else {"max_downstream_keys": self.max_downstream_keys}
 
 
+def targets_or_none(mapper: PartitionMapper, key: str) -> tuple[str, ...]:
+    """Return the target keys of a key; none if the mapper cannot map it."""
+    try:
+        return mapper.to_downstream(key)
+    except MappingError:
+        return ()
+
+
 def check_mapper(value: object) -> PartitionMapper:
     """Return the mapper, unchanged.
 

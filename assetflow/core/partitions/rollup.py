@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import cast
 
-from assetflow.core.partitions.base import PartitionMapper, check_mapper, window_of
+from assetflow.core.partitions.base import PartitionMapper, check_mapper, targets_or_none, window_of
 from assetflow.core.partitions.temporal import StartOfDayMapper, StartOfHourMapper, StartOfMonthMapper, TemporalMapper
 from assetflow.core.partitions.windows import SegmentWindow, TimeWindow, Window, check_window
 from assetflow.errors import InvalidPartition, MappingError, not_a
@@ -211,7 +210,7 @@ class RollupMapper(PartitionMapper):
                 awaited = self.awaited(target_key)
             except MappingError as error:
                 return f"{self._formats()} fails: {error}"
-            found = sum(self._leads_to(target_key, key) for key in awaited)
+            found = sum(target_key in targets_or_none(self, key) for key in awaited)
             if found >= self.wait_policy.needed(len(awaited)):
                 return None
             best = (
@@ -224,11 +223,8 @@ class RollupMapper(PartitionMapper):
         mapper = self.upstream_mapper
         if isinstance(mapper, TemporalMapper):
             return mapper.sample_targets()
-        targets: dict[str, None] = {}
-        for segment in map(str, _parts(self.window, "")):
-            with suppress(MappingError):
-                targets |= dict.fromkeys(mapper.to_downstream(segment))
-        return tuple(targets)
+        segments = map(str, _parts(self.window, ""))
+        return tuple(dict.fromkeys(target for each in segments for target in targets_or_none(mapper, each)))
 
     def _formats(self) -> str:
         mapper = self.upstream_mapper
@@ -246,12 +242,6 @@ class RollupMapper(PartitionMapper):
         wait = self.wait_policy.as_json()
         options: dict[str, object] = {"upstream": self.upstream_mapper.as_json(), "window": self.window.as_json()}
         return {"rollup": options | ({} if wait == "all" else {"wait": wait}) | self.limit_as_json()}
-
-    def _leads_to(self, target_key: str, key: str) -> bool:
-        try:
-            return target_key in self.to_downstream(key)
-        except MappingError:
-            return False
 
 
 @dataclass(frozen=True, kw_only=True)

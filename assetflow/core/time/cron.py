@@ -145,9 +145,7 @@ def read_fields(expression: object) -> tuple[tuple[str, ...], list[frozenset[int
         InvalidTimetable: the expression does not have five fields, or one of them cannot be read.
     """
     texts = _split(expression)
-    for text, kind in zip(texts, _FIELDS, strict=True):
-        _check_field(expression, text, kind)
-    return texts, [_numbers_of(text, kind) for text, kind in zip(texts, _FIELDS, strict=True)]
+    return texts, [_read_field(expression, text, kind) for text, kind in zip(texts, _FIELDS, strict=True)]
 
 
 def _split(expression: object) -> tuple[str, ...]:
@@ -163,7 +161,7 @@ def _split(expression: object) -> tuple[str, ...]:
     )
 
 
-def _check_field(expression: object, text: str, kind: _Field) -> None:
+def _read_field(expression: object, text: str, kind: _Field) -> frozenset[int]:
     terms = [_TERM.fullmatch(term) for term in text.split(",")]
     readable = all(term is not None and int(term["step"] or 1) <= kind.highest for term in terms)
     try:
@@ -172,7 +170,7 @@ def _check_field(expression: object, text: str, kind: _Field) -> None:
         words = re.findall("[a-z]+", text)
         if not readable or any(word not in kind.names for word in words):
             raise ValueError(text)
-        _numbers_of(text, kind)
+        numbers = _numbers_of(text, kind)
     except ValueError as cause:
         raise InvalidTimetable(
             f"The {kind.name} field {text!r} of the cron {expression!r} cannot be read",
@@ -187,6 +185,7 @@ def _check_field(expression: object, text: str, kind: _Field) -> None:
                 f"{kind.lowest}-{term['last']}.",
                 rule="6.2",
             )
+    return numbers
 
 
 def _numbers_of(text: str, kind: _Field) -> frozenset[int]:

@@ -240,8 +240,10 @@ class TaskOutcome:
             extra = _checked(said.extra, asset)
             keys = {run_key: None} if said.keys is None else said.keys
             found += [Update(asset, extra, key, data_version=own or said.version) for key, own in keys.items()]
-        for added, (asset, extra, aliases) in self._added.items():
-            found.append(Update(asset, extra, run_key, tuple(sorted(aliases)), added.data_version))
+        found += [
+            Update(asset, extra, run_key, tuple(sorted(aliases)), added.data_version)
+            for added, (asset, extra, aliases) in self._added.items()
+        ]
         return found
 
     def unchanged(self, partition_key: str | None = None) -> list[Update]:

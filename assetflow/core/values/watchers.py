@@ -182,20 +182,15 @@ class UnreadableTrigger(Trigger):
         return f"{self.data.get('kind')}, which cannot be read here"
 
 
-Fields = dict[str, Any]
+def _span(seconds: float) -> timedelta:
+    return timedelta(seconds=seconds)
 
 
-def _read(fields: Fields) -> Fields:
-    """Return the fields of a trigger as its class takes them."""
-    for name in ("url", "secret"):
-        if name in fields:
-            fields[name] = address_from_json(fields[name])
-    for name in ("every", "within"):
-        if name in fields:
-            fields[name] = timedelta(seconds=fields[name])
-    return fields
-
-
+# What reads those fields of triggers that are other values in JSON.
+_READERS: Mapping[str, Callable[[Any], object]] = {
+    **dict.fromkeys(("url", "secret"), address_from_json),
+    **dict.fromkeys(("every", "within"), _span),
+}
 _KINDS: Mapping[object, Callable[..., Trigger]] = {
     each.kind: each
     for each in (
@@ -216,11 +211,12 @@ def trigger_from_json(data: Mapping[str, object]) -> Trigger:
     Raises:
         InvalidWatcher: it has a kind or an option that this version does not know, or an option that cannot work.
     """
-    kind, given = data.get("kind"), {name: value for name, value in data.items() if name != "kind"}
+    kind = data.get("kind")
     if kind not in _KINDS:
         raise InvalidWatcher(f"a stored watcher has the unknown kind {kind!r}", fix="Update assetflow", rule="10.1")
     try:
-        return _KINDS[kind](**_read(cast(Fields, given)))
+        given = {name: _READERS[name](value) if name in _READERS else value for name, value in data.items()}
+        return _KINDS[kind](**{name: value for name, value in given.items() if name != "kind"})
     except (TypeError, KeyError) as error:
         raise InvalidWatcher(f"a stored watcher cannot be read: {error}", fix="Update assetflow") from error
 

@@ -357,10 +357,8 @@ class FlowDeclaration:
 
 def uris_of_names(declarations: Iterable[FlowDeclaration]) -> Mapping[str, str]:
     """Return the URIs of all names that declarations give to assets. Of two for one name, the first one counts."""
-    found: dict[str, str] = {}
-    for asset in (asset for each in declarations for asset in each.assets):
-        found.setdefault(asset.name, asset.uri)
-    return found
+    assets = [asset for each in declarations for asset in each.assets]
+    return {asset.name: asset.uri for asset in reversed(assets)}
 
 
 def resolved(token: Token, uris: Mapping[str, str]) -> Token:

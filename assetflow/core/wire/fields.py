@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import cast
+from typing import TypeVar, cast
 from uuid import UUID
 
 from assetflow.core.json_data import fit_json
 from assetflow.errors import InvalidEvent
 
 Json = Mapping[str, object]
+T = TypeVar("T")
 
 _SHOWN = 80
 
@@ -26,9 +27,7 @@ def text(value: object, field: str, where: str) -> str:
     Raises:
         InvalidEvent: the field is missing or is not a text.
     """
-    if not isinstance(value, str):
-        raise _wrong(value, field, "a text", where)
-    return value
+    return _needed(value if isinstance(value, str) else None, value, field, "a text", where)
 
 
 def optional_text(value: object, field: str, where: str) -> str | None:
@@ -38,10 +37,7 @@ def optional_text(value: object, field: str, where: str) -> str | None:
 
 def uuid(value: object, field: str, where: str) -> UUID:
     """Return a field that has to be a UUID. Raises as `text`."""
-    found = uuid_or_none(value)
-    if found is None:
-        raise _wrong(value, field, "a UUID", where)
-    return found
+    return _needed(uuid_or_none(value), value, field, "a UUID", where)
 
 
 def uuid_or_none(value: object) -> UUID | None:
@@ -54,10 +50,7 @@ def uuid_or_none(value: object) -> UUID | None:
 
 def time(value: object, field: str, where: str) -> datetime:
     """Return a field that has to be a time, in UTC. Raises as `text`."""
-    found = time_or_none(value)
-    if found is None:
-        raise _wrong(value, field, "a time", where, fix="Write 2026-01-01T00:00:00Z")
-    return found
+    return _needed(time_or_none(value), value, field, "a time", where, fix="Write 2026-01-01T00:00:00Z")
 
 
 def time_or_none(value: object) -> datetime | None:
@@ -76,9 +69,8 @@ def mapping(value: object, field: str, where: str) -> Json:
     """Return a field that is a JSON object, `{}` for `None`. Raises as `text`."""
     if value is None:
         return {}
-    if not isinstance(value, Mapping):
-        raise _wrong(value, field, "a JSON object", where)
-    return cast(Json, value)
+    found = cast(Json, value) if isinstance(value, Mapping) else None
+    return _needed(found, value, field, "a JSON object", where)
 
 
 def mapping_or_empty(value: object) -> Json:
@@ -107,6 +99,9 @@ def abridged(value: object) -> str:
     return written if len(written) <= _SHOWN else f"{written[:_SHOWN]}…"
 
 
-def _wrong(value: object, field: str, wanted: str, where: str, fix: str = "") -> InvalidEvent:
+def _needed(found: T | None, value: object, field: str, wanted: str, where: str, fix: str = "") -> T:
+    """Return what was found in a value; without it, refuse the value."""
+    if found is not None:
+        return found
     message = f"{field} is missing" if value is None else f"{field} is {abridged(value)}, not {wanted}"
-    return InvalidEvent(message, where=where, rule="2.2", fix=fix)
+    raise InvalidEvent(message, where=where, rule="2.2", fix=fix)
