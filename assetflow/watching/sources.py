@@ -30,7 +30,7 @@ from assetflow.core.values.addresses import (
     with_variables,
 )
 from assetflow.core.values.table_triggers import DeltaTableTrigger, IcebergTableTrigger, SQLTrigger
-from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, Schemes, check_stays, other_kinds
+from assetflow.core.values.triggers import FileTrigger, MessageQueueTrigger, check_stays, is_of_queue, other_kinds
 from assetflow.core.values.watchers import ClassTrigger, UnreadableTrigger
 from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.core.watchers.table_changes import CURSOR, Change, Found, intake_of
@@ -173,7 +173,7 @@ class Sources:
         looks = self._looks_of(plan)
         if isinstance(trigger, MessageQueueTrigger):
             url = await self._url(trigger.url)
-            opens = _opens(check_scheme(url, Schemes(), known=KNOWN))
+            opens = _opens(check_scheme(url, is_of_queue, known=KNOWN))
             # Watchers of one queue share its messages.
             trigger = replace(
                 trigger, batch=min(cast(MessageQueueTrigger, each.trigger).batch for each in plan.watched)

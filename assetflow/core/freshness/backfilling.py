@@ -93,8 +93,6 @@ def take_ready(freshness: FreshnessState, backfill: Backfill, now: datetime) -> 
     if backfill.stopped is not None:
         return []
     most = None if backfill.concurrency is None else max(0, backfill.concurrency - backfill.asked)
-    if most == 0:
-        return []
     free = (step for step in freshness.backfills.ready(backfill.number) if not freshness.runs.is_busy(step.target))
     found = list(islice(free, most))
     for step in found:

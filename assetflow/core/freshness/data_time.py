@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
+from functools import cache
 from uuid import UUID
 
 from assetflow.core.freshness.graph import work_out
@@ -78,21 +79,17 @@ class DataTimes:
         self._freshness = freshness
         self._updates = freshness.updates if at is None else PastUpdates(freshness.updates, at)
         self._known: dict[UUID, DataTime] = {}
-        self._assets: dict[str, DataTime | None] = {}
+        self._of_asset = cache(self._find)
 
-    def of_asset(self, uri: str, inputs: Collection[str] | None = None) -> DataTime | None:
+    def of_asset(self, uri: str, inputs: frozenset[str] | None = None) -> DataTime | None:
         """Return the data time of an asset; `None` if it was never made.
 
         Parameters:
             inputs: only these of its inputs count; `None` for all (8.11).
         """
-        if inputs is not None:
-            return self._of_asset(uri, inputs)
-        if uri not in self._assets:
-            self._assets[uri] = self._of_asset(uri, None)
-        return self._assets[uri]
+        return self._of_asset(uri, inputs)
 
-    def way(self, uri: str, inputs: Collection[str] | None = None) -> list[tuple[Item, DataTime]]:
+    def way(self, uri: str, inputs: frozenset[str] | None = None) -> list[tuple[Item, DataTime]]:
         """Return the items that the data time of an asset follows from: its own newest one first, its source last.
 
         Each has the data time that it had when it was read. Empty if the asset was never made.
@@ -126,7 +123,7 @@ class DataTimes:
         greatest = updates.greatest_keys(uri, 1)
         return updates.newest(Item(uri, greatest[0] if greatest else None))
 
-    def _of_asset(self, uri: str, inputs: Collection[str] | None) -> DataTime | None:
+    def _find(self, uri: str, inputs: frozenset[str] | None) -> DataTime | None:
         newest = self._newest(uri)
         if newest is None:
             return None

@@ -108,9 +108,8 @@ def _points(
 
 def _edges(sizes: Mapping[str, Size], layers: Mapping[str, int]) -> dict[int, tuple[int, int]]:
     """Return where each column begins and ends."""
-    widths: defaultdict[int, int] = defaultdict(int)
-    for box, layer in layers.items():
-        widths[layer] = max(widths[layer], sizes[box][0])
+    columns = grouped((layer, sizes[box][0]) for box, layer in layers.items())
+    widths = {layer: max(found) for layer, found in columns.items()}
     edges: dict[int, tuple[int, int]] = {}
     left = 0
     for layer in sorted(widths):

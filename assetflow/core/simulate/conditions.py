@@ -40,6 +40,10 @@ class CronForm:
         """Return the timetable; without a time zone of its own, it is in the one that is given."""
         return CronTriggerTimetable(self.cron, zone if self.timezone is None else self.timezone)
 
+    def build(self) -> Schedule:
+        """Return the schedule of its times."""
+        return Schedule(timetable=self.timetable())
+
 
 @dataclass(frozen=True, kw_only=True)
 class _AssetForm:

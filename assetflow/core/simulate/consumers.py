@@ -42,12 +42,6 @@ from assetflow.errors import InvalidSchedule
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Cron(CronForm):
-    def build(self) -> Schedule:
-        return Schedule(timetable=self.timetable())
-
-
-@dataclass(frozen=True, kw_only=True)
 class _CronPartition(CronForm):
     run_offset: Whole = 0
     key_format: str = DEFAULT_KEY_FORMAT
@@ -152,7 +146,7 @@ _SCHEDULES: Mapping[str, type[Any]] = {
     "eager": _Eager,
     "on_missing": _OnMissing,
     "lazy": _Lazy,
-    "cron": _Cron,
+    "cron": CronForm,
     "cron_partition": _CronPartition,
 }
 

@@ -6,7 +6,7 @@ A declaration travels through Prefect's API and is shown on pages, so it never h
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
@@ -154,11 +154,11 @@ def block(name: str) -> PrefectBlock:
     return PrefectBlock(name)
 
 
-def check_address(url: object, schemes: Collection[str], *, known: str) -> Address:
+def check_address(url: object, is_known: Callable[[str], bool], *, known: str) -> Address:
     """Return the address that a trigger was given.
 
     Parameters:
-        schemes: the schemes that the trigger knows.
+        is_known: returns whether the trigger knows a scheme.
         known: the schemes in words, with the extra that each needs.
 
     Raises:
@@ -175,19 +175,19 @@ def check_address(url: object, schemes: Collection[str], *, known: str) -> Addre
     refuse_password(url)
     if _VARIABLE.fullmatch(url):
         return url
-    check_scheme(url, schemes, known=known)
+    check_scheme(url, is_known, known=known)
     return url
 
 
-def check_scheme(url: str, schemes: Collection[str], *, known: str) -> str:
+def check_scheme(url: str, is_known: Callable[[str], bool], *, known: str) -> str:
     """Return the scheme of a URL, in lower case.
 
     Raises:
-        InvalidWatcher: it is none of `schemes`.
+        InvalidWatcher: it is not known, or there is none.
     """
     found = _SCHEME.match(url)
     scheme = found[1].lower() if found else ""
-    if scheme not in schemes:
+    if not is_known(scheme):
         said = f"the scheme {scheme!r} is not known" if scheme else f"{without_user(url)!r} has no scheme"
         raise InvalidWatcher(said, fix=f"Known are {known}", rule=RULE)
     return scheme

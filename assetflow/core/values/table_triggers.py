@@ -16,7 +16,7 @@ from assetflow.core.values.addresses import (
     refuse_password,
     without_user,
 )
-from assetflow.core.values.triggers import AnyScheme, Start, Trigger, check_location, check_looks
+from assetflow.core.values.triggers import Start, Trigger, check_location, check_looks
 from assetflow.errors import InvalidWatcher
 
 
@@ -160,9 +160,7 @@ class SQLTrigger(Trigger):
     kind: ClassVar[str] = "sql"
 
     def __post_init__(self) -> None:
-        check_address(
-            self.url, AnyScheme(), known="the databases of SQLAlchemy: postgresql+psycopg://, mysql://, sqlite://"
-        )
+        check_address(self.url, bool, known="the databases of SQLAlchemy: postgresql+psycopg://, mysql://, sqlite://")
         if not isinstance(self.query, str) or not self.query.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidWatcher(f"query is {self.query!r}", fix='Write "select max(updated_at) from orders"')
         check_looks(self.every, self.start)

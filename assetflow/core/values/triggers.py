@@ -33,13 +33,6 @@ _WILD_BUCKET = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://[^/]*[*?\[]")
 _WHOLE_DAY = timedelta(days=1)
 
 
-class AnyScheme(tuple[str, ...]):
-    """All schemes: the library of the kind says which it can open, in the process that watches."""
-
-    def __contains__(self, scheme: object) -> bool:
-        return bool(scheme)
-
-
 def check_location(path: object, *, example: str) -> None:
     """Refuse what is not an absolute path or a URL, has a password, or leaves its folder or bucket.
 
@@ -48,7 +41,8 @@ def check_location(path: object, *, example: str) -> None:
     """
     if not isinstance(path, str) or not ("://" in path or path.startswith("/")):
         raise InvalidWatcher(f"{path!r} is not an absolute path or a URL", fix=f"Write {example}")
-    check_address(path if "://" in path else f"file://{path}", AnyScheme(), known="")
+    # The library of the scheme says whether it can open it, in the process that watches.
+    check_address(path if "://" in path else f"file://{path}", bool, known="")
     check_stays(path)
 
 
@@ -155,11 +149,9 @@ def other_kinds() -> Mapping[str, EntryPoint]:
     return {each.name: each for each in entry_points(group=GROUP) if each.name not in BROKERS}
 
 
-class Schemes(tuple[str, ...]):
-    """The schemes of our own brokers and of other kinds. Packages are looked through only for a scheme of theirs."""
-
-    def __contains__(self, scheme: object) -> bool:
-        return scheme in BROKERS or (bool(scheme) and scheme in other_kinds())
+def is_of_queue(scheme: str) -> bool:
+    """Return True for the schemes of our own brokers and of other kinds, for which packages are looked through."""
+    return scheme in BROKERS or (bool(scheme) and scheme in other_kinds())
 
 
 Per = Literal["file", "look"]
@@ -261,7 +253,7 @@ class MessageQueueTrigger(Trigger):
     kind: ClassVar[str] = "queue"
 
     def __post_init__(self) -> None:
-        if isinstance(url := check_address(self.url, Schemes(), known=KNOWN), str):
+        if isinstance(url := check_address(self.url, is_of_queue, known=KNOWN), str):
             check_broker_address(url)
         self._check_names()
         check_reading(self)
