@@ -80,19 +80,17 @@ def leaf_keys(
         pending: each URI with the keys of its queued events.
         tokens_of: returns the tokens of a URI.
     """
-    if schedule.condition is None or schedule.partitioning is None:
+    condition, parts = schedule.condition, schedule.partitioning
+    if condition is None or parts is None:
         return ()
     found: dict[Token, LeafKeys] = {}
-    for leaf in schedule.condition.leaves:
+    for leaf in condition.leaves:
         uris = [uri for uri in pending if leaf.token in tokens_of(uri)]
         keys = {key for uri in uris for key in pending[uri] if key is not None}
-        mapper = schedule.partitioning.mapper_for(tokens_of(uris[0])) if uris else None
-        mapper = mapper or mapper_of_leaf(schedule.partitioning, leaf)
-        if isinstance(mapper, RollupMapper):
-            rolled = rollup_keys(mapper, target_key, keys)
-            found[leaf.token] = LeafKeys(leaf.label, rolled.received, rolled.missing, rolled.needed)
-        else:
-            found[leaf.token] = LeafKeys(leaf.label, tuple(sorted(keys)), (), 1)
+        mapper = parts.mapper_for(tokens_of(uris[0])) if uris else mapper_of_leaf(parts, leaf)
+        is_rolled_up = isinstance(mapper, RollupMapper)
+        told = rollup_keys(mapper, target_key, keys) if is_rolled_up else RollupKeys(tuple(sorted(keys)), needed=1)
+        found[leaf.token] = LeafKeys(leaf.label, told.received, told.missing, told.needed)
     return tuple(found.values())
 
 

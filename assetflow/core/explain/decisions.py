@@ -311,7 +311,6 @@ def explain_partition(
     schedule: Schedule,
     queue: QueuedEvents,
     names: KnownNames,
-    waiting_since: datetime | None = None,
     last: DecisionExplanation | None = None,
     plan: PlannedTarget | None = None,
 ) -> PartitionExplanation:
@@ -320,7 +319,6 @@ def explain_partition(
     Parameters:
         queue: the events queued for the target key.
         names: the names and links that the schedule needs.
-        waiting_since: since when it waits; `None` for the time of its first event.
         last: the last decision for the key; `None` if there was none.
         plan: what an Eager consumer would run for it now.
     """
@@ -328,7 +326,7 @@ def explain_partition(
     if not queue.events and (last is not None or schedule.keeping is not None):
         return _decided(schedule, key, names, last, plan)
     first = queue.events[0].recorded if queue.events else None
-    rows = condition_rows(schedule, queue, names, waiting_since or first)
+    rows = condition_rows(schedule, queue, names, first)
     holds = bool(queue.events) and bool(rows) and rows[0].state == "satisfied"
     started = "" if first is None else f", the first at {at(first)}"
     have = f"{count(queue.count, 'event')} queued{started}" if queue.events else "nothing queued"

@@ -247,7 +247,7 @@ def _judge_all(freshness: FreshnessState, judging: Judging, targets: Iterable[Ta
     nodes = [node for node in freshness.graph.parents_first(by_consumer) if node.keeping is not None]
     freshness.targets.load(Target(node.id, key) for node in nodes for key in by_consumer[node.id])
     freshness.runs.load(node.id for node in nodes)
-    judging.expect(nodes)
+    judging.upcoming.expect(nodes)
     found: dict[Target, Verdict | None] = {}
     for node in nodes:
         read_ahead(freshness, node, by_consumer[node.id])

@@ -158,6 +158,9 @@ class Judging:
     Parameters:
         pulls: the Lazy and Eager consumers that a policy pulls now.
         recorded: whether all is recorded that counts at this instant: a delay until now is over only then (9.6).
+
+    Attributes:
+        upcoming: the targets that will be made soon.
     """
 
     def __init__(self, freshness: FreshnessState, pulls: Mapping[int, Pull], now: datetime, *, recorded: bool) -> None:
@@ -166,11 +169,7 @@ class Judging:
         self._now = now
         self._recorded = recorded
         self._verdicts: dict[int, dict[str | None, Verdict | None]] = {}
-        self._upcoming = Upcoming(freshness, self._verdicts)
-
-    def expect(self, nodes: Iterable[FlowNode]) -> None:
-        """Read what concerns the makers of these consumers together."""
-        self._upcoming.expect(nodes)
+        self.upcoming = Upcoming(freshness, self._verdicts)
 
     def judge(self, node: FlowNode, key: str | None) -> Verdict | None:
         """Return the verdict on a target, or `None` if it is up to date and not demanded."""
@@ -256,7 +255,7 @@ class Judging:
         return target.key is None or self._freshness.readings.has(target)
 
     def _waits_or_runs(self, node: FlowNode, target: Target, because: tuple[Cause, ...], since: Moment) -> Verdict:
-        waits_for = tuple(dict.fromkeys(self._upcoming.waits_for(node, target.key, since)))
+        waits_for = tuple(dict.fromkeys(self.upcoming.waits_for(node, target.key, since)))
         return Verdict(target, "waits" if waits_for else "run", because, waits_for=waits_for)
 
     def _is_over(self, moment: datetime) -> bool:

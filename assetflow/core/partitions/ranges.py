@@ -5,20 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal
 from zoneinfo import ZoneInfo
 
 from assetflow.core.partitions.base import PartitionMapper
 from assetflow.core.partitions.mappers import ChainMapper
 from assetflow.core.partitions.rollup import FanOutMapper, RollupMapper
 from assetflow.core.partitions.temporal import TEMPORAL_MAPPERS, TemporalMapper
-from assetflow.core.time.cron import find_zone, first_instant
+from assetflow.core.time.cron import first_instant
 from assetflow.errors import InvalidCall, InvalidPartition
 
-Every = Literal["hour", "day", "week", "month", "quarter", "year"]
-
 # From the finest to the coarsest. Keys that are written to the second may still be those of days.
-_FORMATS: tuple[tuple[str, Every], ...] = (
+_FORMATS: tuple[tuple[str, str], ...] = (
     ("%Y-%m-%dT%H:%M:%S", "hour"),
     ("%Y-%m-%dT%H:%M", "hour"),
     ("%Y-%m-%dT%H", "hour"),
@@ -38,7 +35,7 @@ _WRITTEN: tuple[tuple[str, timedelta], ...] = (
 )
 # Added to the start of a period, it leads into the next period: longer than any period of the kind, with two hours for
 # changes of the clock, and shorter than two.
-_BEYOND: dict[Every, timedelta] = {
+_BEYOND: dict[str, timedelta] = {
     "hour": timedelta(hours=1),
     "day": timedelta(days=1, hours=2),
     "week": timedelta(days=7, hours=2),
@@ -110,7 +107,7 @@ class KeySeries:
         return f"one key each {self.writer.kind}, written as {self.writer.output_format!r} ({self.writer.timezone})"
 
     def _starts(self, start: datetime, end: datetime) -> Iterator[datetime]:
-        zone, every = find_zone(self.writer.timezone, InvalidPartition, rule="5.1"), _kind(self.writer)
+        zone = ZoneInfo(self.writer.timezone)
         moment = first_instant(start, zone)
         until = first_instant(end, zone)
         while moment < until:
@@ -118,15 +115,15 @@ class KeySeries:
             begin = self.writer.start_of(wall)
             if begin >= start:
                 yield begin
-            moment = self._next(moment, begin, zone, every)
+            moment = self._next(moment, begin, zone)
 
-    def _next(self, moment: datetime, begin: datetime, zone: ZoneInfo, every: Every) -> datetime:
+    def _next(self, moment: datetime, begin: datetime, zone: ZoneInfo) -> datetime:
         """Return an instant in the period after this one."""
-        if every == "hour":
+        beyond = _BEYOND[self.writer.kind]
+        if self.writer.kind == "hour":
             # In real time, so that a repeated hour is passed twice.
-            return moment + _BEYOND[every]
-        following = self.writer.start_of(begin + _BEYOND[every])
-        return first_instant(following, zone)
+            return moment + beyond
+        return first_instant(self.writer.start_of(begin + beyond), zone)
 
 
 def read_period(text: str) -> tuple[datetime, datetime]:
@@ -206,7 +203,3 @@ def _leaves_calendar(start: object, end: object) -> InvalidPartition:
     return InvalidPartition(
         f"the range from {start} to {end} leaves the calendar", fix="Ask for times between the years 2 and 9998"
     )
-
-
-def _kind(mapper: TemporalMapper) -> Every:
-    return mapper.kind  # pyright: ignore[reportReturnType]

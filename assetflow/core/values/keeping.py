@@ -54,10 +54,12 @@ class Keeping:
         object.__setattr__(self, "on", _changes(self.on))
         if cast(str, self.catchup) not in ("none", "latest", "all"):
             raise InvalidSchedule(f"catchup is {self.catchup!r}", rule="8.8", fix='Write "none", "latest" or "all"')
-        _check_whole("lookback", self.lookback, least=1, rule="8.8")
+        if self.lookback is not None:
+            _check_whole("lookback", self.lookback, least=1, rule="8.8")
         _check_whole("retries", self.retries, least=0, rule="8.7")
         _check_span("retry_delay", self.retry_delay, rule="8.7")
-        _check_span("expected_duration", self.expected_duration, rule="8.15")
+        if self.expected_duration is not None:
+            _check_span("expected_duration", self.expected_duration, rule="8.15")
         for _, mapper in self.mappers:
             if not isinstance(mapper, EveryTargetMapper):
                 raise InvalidSchedule(
@@ -99,8 +101,6 @@ def _changes(on: object) -> frozenset[Change]:
 
 
 def _check_whole(name: str, value: object, *, least: int, rule: str) -> None:
-    if value is None and name == "lookback":
-        return
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise InvalidSchedule(
             f"`{name}` must be a whole number of at least {least}, not {value!r}",
@@ -110,8 +110,6 @@ def _check_whole(name: str, value: object, *, least: int, rule: str) -> None:
 
 
 def _check_span(name: str, value: object, *, rule: str) -> None:
-    if value is None and name == "expected_duration":
-        return
     if not isinstance(value, timedelta) or value < timedelta():
         raise InvalidSchedule(
             f"`{name}` must be a timedelta of zero or more, not {value!r}", rule=rule, fix="Write timedelta(minutes=5)"
