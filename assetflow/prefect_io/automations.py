@@ -38,6 +38,7 @@ from prefect.events.schemas.deployment_triggers import (
 from prefect.events.schemas.events import ResourceSpecification
 from pydantic import ValidationError
 
+from assetflow.core.grouping import grouped
 from assetflow.core.values.conditions import AssetAny, Condition, Gate, Leaf, Token, fold_condition
 from assetflow.core.values.schedule_values import ScheduleValue, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
@@ -291,9 +292,7 @@ class _Compiler:
 
     def leaves(self, tokens: Iterable[Token]) -> list[PrefectTrigger]:
         """Return the triggers for all assets, all references by name, and all aliases: a list is an OR."""
-        found: dict[str, list[str]] = {}
-        for token in tokens:
-            found.setdefault(token.kind, []).append(token.value)
+        found = grouped(tokens)
         triggers: list[PrefectTrigger] = []
         if uris := found.get("uri"):
             triggers += self._on({"prefect.resource.id": [*map(escaped, uris)]})

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 from uuid import UUID
 
+from assetflow.core.grouping import grouped
 from assetflow.core.values.events import Recording
 from assetflow.core.values.triggers import MessageQueueTrigger
 from assetflow.core.values.watchers import WebhookTrigger
@@ -80,12 +81,8 @@ OpenSource = Callable[[WatchPlan, LedgerThread], AbstractAsyncContextManager[Wat
 
 def plans_of(records: Iterable[WatcherRecord]) -> dict[str, WatchPlan]:
     """Return what has to be watched, by key. A queue is left alone while one of its watchers is paused."""
-    found: dict[str, list[WatcherRecord]] = {}
-    for each in records:
-        if isinstance(each.trigger, WebhookTrigger):
-            # The server takes them in.
-            continue
-        found.setdefault(_key(each), []).append(each)
+    # The server takes webhooks in.
+    found = grouped((_key(each), each) for each in records if not isinstance(each.trigger, WebhookTrigger))
     return {
         key: WatchPlan(key, tuple(Watched(each.name, each.trigger, each.assets) for each in together))
         for key, together in found.items()

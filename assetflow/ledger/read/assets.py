@@ -11,6 +11,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, func, literal, or_, select, union_all
 
+from assetflow.core.grouping import grouped
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.ledger.read import Topic
 from assetflow.ledger.records import Activity, AssetRecord, Order, RedactedExtra
@@ -89,8 +90,9 @@ _NAMES = select(ASSET_NAME.c.uri, ASSET_NAME.c.name)
 _READABLE = select(ASSET.c.uri, READABLE_NAME).where(in_values(ASSET.c.uri, "uris"))
 _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias)
 _TIMES = select(EVENT.c.sequence, EVENT.c.occurred, EVENT.c.recorded).where(in_values(EVENT.c.sequence, "newest"))
-_OWNERS = select(ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "names"))
-_LINKED = select(ALIAS_LINK.c.uri).where(in_values(ALIAS_LINK.c.alias, "aliases"))
+_MEANT = select(ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "names")).union(
+    select(ALIAS_LINK.c.uri).where(in_values(ALIAS_LINK.c.alias, "aliases"))
+)
 # A name comes after a URI of the same text, and so wins.
 _CALLED = union_all(
     select(ASSET.c.uri.label("text"), ASSET.c.uri.label("found"), literal(0).label("place")).where(
@@ -109,12 +111,12 @@ _DECLARED = (
     .where(EDGE.c.kind.in_(("uri", "name", "alias")), in_values(EDGE.c.value, "values"))
     .order_by(EDGE.c.name)
 )
-_TOKENS_OF_CONSUMERS = (
+_TOKENS_OF_FLOWS = (
     select(CONSUMER_TOKEN.c.kind, CONSUMER_TOKEN.c.value)
     .join(CONSUMER, CONSUMER.c.id == CONSUMER_TOKEN.c.consumer)
     .where(in_values(_as_dag_id(CONSUMER.c.name), "names"))
+    .union(select(EDGE.c.kind, EDGE.c.value).where(in_values(_as_dag_id(EDGE.c.name), "names")))
 )
-_TOKENS_OF_EDGES = select(EDGE.c.kind, EDGE.c.value).where(in_values(_as_dag_id(EDGE.c.name), "names"))
 
 
 @dataclass(frozen=True)
@@ -285,12 +287,7 @@ class AssetReader(Topic):
 
     def known_names(self) -> list[str]:
         """Return all URIs and names, for suggestions."""
-        with self._connect() as connection:
-            names = {
-                *connection.scalars(select(ASSET_NAME.c.name)),
-                *connection.scalars(select(ASSET.c.uri)),
-            }
-        return sorted(name for name in names if name is not None)
+        return sorted(self._scalars(select(ASSET_NAME.c.name).union(select(ASSET.c.uri))))
 
     def groups(self) -> list[str]:
         """Return the groups of assets."""
@@ -304,20 +301,13 @@ class AssetReader(Topic):
 
     def uris_of_tokens(self, tokens: Collection[tuple[str, str]]) -> set[str]:
         """Return the URIs that these tokens mean: URIs themselves, owners of names, and assets linked to aliases."""
-        by_kind: defaultdict[str, list[str]] = defaultdict(list)
-        for kind, value in tokens:
-            by_kind[kind].append(value)
-        with self._connect() as connection:
-            named = connection.scalars(_OWNERS, {"names": by_kind["name"]}).all()
-            linked = connection.scalars(_LINKED, {"aliases": by_kind["alias"]}).all()
-        return {*by_kind["uri"], *named, *linked}
+        by_kind = grouped(tokens)
+        given = {"names": by_kind.get("name", []), "aliases": by_kind.get("alias", [])}
+        return {*by_kind.get("uri", ()), *self._scalars(_MEANT, given)}
 
     def tokens_of_flows(self, names: Collection[str]) -> set[tuple[str, str]]:
         """Return the tokens that deployments, each as `flow.deployment`, are scheduled on, produce and read."""
-        given = {"names": list(names)}
-        with self._connect() as connection:
-            rows = [*connection.execute(_TOKENS_OF_CONSUMERS, given), *connection.execute(_TOKENS_OF_EDGES, given)]
-        return {(row[0], row[1]) for row in rows}
+        return {(kind, value) for kind, value in self._rows(_TOKENS_OF_FLOWS, {"names": list(names)})}
 
     def users_of(self, assets: Sequence[AssetRecord]) -> dict[str, AssetUsers]:
         """Return who runs on these assets, makes and reads them, by URI."""
@@ -373,19 +363,20 @@ def _listed(connection: Connection, rows: Sequence[Any]) -> list[ListedAsset]:
     aliases = _by_uri(connection, _LINKS.where(in_values(ALIAS_LINK.c.uri, "uris")), uris)
     newest = {"newest": [row[6] for row in rows if row[6] is not None]}
     times = {row[0]: (row[1], row[2]) for row in connection.execute(_TIMES, newest)}
-    found: list[ListedAsset] = []
-    for number, uri, group, extra, seen, name, last, hidden in rows:
-        record = AssetRecord(number, uri, names[uri], group, extra, aliases[uri], seen)
-        occurred, recorded = times.get(last, (None, seen))
-        found.append(ListedAsset(record, name, last, occurred, recorded, bool(hidden)))
-    return found
+    return [
+        ListedAsset(
+            AssetRecord(number, uri, names[uri], group, extra, aliases[uri], seen),
+            name,
+            last,
+            *times.get(last, (None, seen)),
+            hidden=bool(hidden),
+        )
+        for number, uri, group, extra, seen, name, last, hidden in rows
+    ]
 
 
 def _by_uri(
     connection: Connection, query: Any, given: Mapping[str, list[str]] | None = None
 ) -> Mapping[str, tuple[str, ...]]:
-    found: defaultdict[str, list[str]] = defaultdict(list)
-    rows: Sequence[Any] = connection.execute(query, given or {}).all()
-    for uri, value in rows:
-        found[uri].append(value)
+    found = grouped(connection.execute(query, given or {}).tuples())
     return defaultdict(tuple, {uri: tuple(sorted(values)) for uri, values in found.items()})

@@ -13,6 +13,7 @@ from sqlalchemy import bindparam, func, select
 from assetflow.core.freshness.backfilling import edges_of, run_id, steps_of, targets_of, waves_of
 from assetflow.core.freshness.reads import all_keys
 from assetflow.core.freshness.records import Backfill, BackfillItem, StepState
+from assetflow.core.grouping import grouped
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.consumers import Consumer
 from assetflow.ledger.read import Topic, given, newest_first
@@ -58,13 +59,7 @@ class Planned:
 
     def waves(self) -> list[dict[str, list[str | None]]]:
         """Return the keys of each consumer in each wave: those above in the waves before have to be done."""
-        found: list[dict[str, list[str | None]]] = []
-        for wave in waves_of(self.steps):
-            keys: dict[str, list[str | None]] = {}
-            for target in wave:
-                keys.setdefault(self.names[target.consumer], []).append(target.key)
-            found.append(keys)
-        return found
+        return [grouped((self.names[target.consumer], target.key) for target in wave) for wave in waves_of(self.steps)]
 
     def shown(self, uri: str, *, down: bool, most: int = 20) -> BackfillPreview:
         """Return the waves as the API shows them, with the first keys of each consumer."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,6 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection, Select, bindparam, exists, func, literal_column, or_, select, union, union_all
 
 from assetflow.core.freshness.records import Asked
+from assetflow.core.grouping import grouped
 from assetflow.core.rules.ended_runs import FAILED
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.words import IdStart
@@ -84,9 +84,8 @@ class ConsumedAsset:
 
 def consumed_assets(connection: Connection, decisions: Collection[int]) -> dict[int, list[ConsumedAsset]]:
     """Return the assets of which decisions consumed events, in the order of their first event, by the numbers."""
-    found: defaultdict[int, list[ConsumedAsset]] = defaultdict(list)
-    for number, *asset, _ in connection.execute(_ASSETS, {"decisions": list(decisions)}).all():
-        found[number].append(ConsumedAsset(*asset))
+    rows = connection.execute(_ASSETS, {"decisions": list(decisions)}).all()
+    found = grouped((number, ConsumedAsset(*asset)) for number, *asset, _ in rows)
     for number, (first, *others) in found.items():
         # The first row counts the updates of all assets.
         found[number][0] = replace(first, events=first.events - sum(each.events for each in others))
@@ -301,10 +300,9 @@ class DecisionReader(Topic):
 
 def events_of(connection: Connection, decisions: Sequence[int]) -> dict[int, tuple[AssetEvent, ...]]:
     """Return the events that decisions consumed, oldest first, by the decisions' numbers."""
-    found: dict[int, list[AssetEvent]] = {number: [] for number in decisions}
-    for row in connection.execute(_CONSUMED, {"numbers": list(decisions)}).all():
-        found[row[-1]].append(event_from_row(row))
-    return {number: tuple(found[number]) for number in decisions}
+    rows = connection.execute(_CONSUMED, {"numbers": list(decisions)}).all()
+    found = grouped((row[-1], event_from_row(row)) for row in rows)
+    return {number: tuple(found.get(number, ())) for number in decisions}
 
 
 _OPEN_RUNS = (

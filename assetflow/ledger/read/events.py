@@ -13,6 +13,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, and_, bindparam, exists, func, or_, select
 
+from assetflow.core.grouping import grouped
 from assetflow.core.values.announcements import FailedChecks, MissedDeadlineRecord
 from assetflow.core.values.assets import Asset, AssetAlias
 from assetflow.core.values.consumers import Receipt
@@ -311,10 +312,8 @@ class ReceiptReader(Topic):
 
     def consumed_by(self, sequences: Collection[int]) -> dict[int, list[ConsumedBy]]:
         """Return the decisions that consumed these events, by the events' sequences."""
-        found: defaultdict[int, list[ConsumedBy]] = defaultdict(list)
-        for row in self._rows(_CONSUMED, {"sequences": list(sequences)}):
-            found[row[0]].append(ConsumedBy(*row[1:]))
-        return found
+        rows = self._rows(_CONSUMED, {"sequences": list(sequences)})
+        return grouped((sequence, ConsumedBy(*consumed)) for sequence, *consumed in rows)
 
 
 # The cursor that holds the newest event of which it is known that this ledger decided when it was recorded.
@@ -416,9 +415,7 @@ def _events(connection: Connection, after: int, limit: int) -> list[tuple[AssetE
     events = [event_from_row(row) for row in connection.execute(query)]
     aliases = dict.fromkeys(alias for event in events for alias in event.aliases)
     rows = connection.execute(_FIRST, {"aliases": aliases}).all() if aliases else ()
-    new: dict[int, list[AssetAlias]] = {}
-    for alias, sequence in rows:
-        new.setdefault(sequence, []).append(AssetAlias(alias))
+    new = grouped((sequence, AssetAlias(alias)) for alias, sequence in rows)
     return [(event, new.get(event.sequence or 0, [])) for event in events]
 
 

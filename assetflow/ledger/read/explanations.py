@@ -28,6 +28,7 @@ from assetflow.core.explain.facts import DecisionBefore
 from assetflow.core.explain.status import MOST_CAUSES, AssetExplanation, ReadVersion
 from assetflow.core.explain.what_if import WhatIf, if_recorded, if_resumed
 from assetflow.core.graph.lineage import Node
+from assetflow.core.grouping import grouped
 from assetflow.core.rules.ended_runs import Named
 from assetflow.core.rules.state.state import prefetch
 from assetflow.core.values.conditions import Token
@@ -294,11 +295,8 @@ def _running(reader: Reader, consumer: int) -> frozenset[str | None]:
 
 
 def _links(reader: Reader, aliases: Collection[str]) -> dict[str, list[str]]:
-    links: dict[str, list[str]] = {}
-    for edge in reader.lineage.edges_of([Node("alias", alias) for alias in aliases]):
-        if edge.kind == "links":
-            links.setdefault(edge.target.value, []).append(edge.source.value)
-    return links
+    edges = reader.lineage.edges_of([Node("alias", alias) for alias in aliases])
+    return grouped((edge.target.value, edge.source.value) for edge in edges if edge.kind == "links")
 
 
 def past_explanation(

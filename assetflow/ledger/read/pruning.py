@@ -33,6 +33,7 @@ from sqlalchemy import (
 )
 
 from assetflow.core.freshness.state.source import REMEMBERED
+from assetflow.core.grouping import grouped
 from assetflow.core.rules.ended_runs import FAILED_OUTCOMES, EndedRun, Failing, is_made_good
 from assetflow.core.values.words import IdStart
 from assetflow.ledger.read import Topic, given, newest_first
@@ -447,11 +448,8 @@ class EndedRunReader(Topic):
 
     def last_of(self, deployments: Collection[UUID], most: int) -> Mapping[UUID, Sequence[EndedRun]]:
         """Return the last ended runs of each of some deployments, at most `most` of each, oldest first."""
-        found: dict[UUID, list[EndedRun]] = {}
         rows = self._rows(_LAST_RUNS.order_by(_R.number), {"deployments": list(deployments), "most": most})
-        for run in map(ENDED_RUNS.read, rows):
-            found.setdefault(run.deployment_id, []).append(run)
-        return found
+        return grouped((run.deployment_id, run) for run in map(ENDED_RUNS.read, rows))
 
     def _read(self, query: Any) -> list[EndedRun]:
         return list(map(ENDED_RUNS.read, self._rows(query)))
@@ -463,10 +461,7 @@ def _between(since: datetime | None, until: datetime | None) -> list[Any]:
 
 def _outlets(connection: Connection, deployments: Collection[UUID]) -> Mapping[UUID, list[str]]:
     """Return the URIs of the assets that each of some deployments makes."""
-    found: dict[UUID, list[str]] = {}
-    for deployment, uri in connection.execute(_OUTLETS_OF, {"deployments": list(deployments)}):
-        found.setdefault(deployment, []).append(uri)
-    return found
+    return grouped(connection.execute(_OUTLETS_OF, {"deployments": list(deployments)}).tuples())
 
 
 def not_made(connection: Connection, run: EndedRun) -> list[str]:

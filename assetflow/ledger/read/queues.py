@@ -21,6 +21,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func,
 from assetflow.core.compare import Beginning
 from assetflow.core.explain.facts import QueuedEvents, Waiting, waiting_of
 from assetflow.core.explain.what_if import why_it_waits
+from assetflow.core.grouping import grouped
 from assetflow.core.rules.evaluation import Pending
 from assetflow.core.rules.state import QueueKey, State
 from assetflow.core.rules.state.changes import ConsumerClock, QueueClock
@@ -460,10 +461,7 @@ class _Then:
         for query, values in queries:
             for row in self._connection.execute(query, self._values(**values)):
                 found[row.sequence, row[-1]] = event_from_row(row)
-        queues: dict[str | None, list[AssetEvent]] = {}
-        for sequence, key in sorted(found, key=lambda place: (place[1] or "", place[0])):
-            queues.setdefault(key, []).append(found[sequence, key])
-        return queues
+        return grouped((place[1], found[place]) for place in sorted(found, key=lambda place: (place[1] or "", place[0])))
 
     def _span(self) -> dict[str, int]:
         place = self._connection.scalar(_PLACE, self._values()) or 0
