@@ -122,10 +122,7 @@ def _consumers(reader: Reader) -> dict[Token, list[str]]:
 
 
 def _names(by_token: Mapping[Token, Sequence[str]], asset: AssetRecord) -> list[str]:
-    tokens = [Token("uri", asset.uri)]
-    tokens += [Token("name", name) for name in asset.names]
-    tokens += [Token("alias", alias) for alias in asset.aliases]
-    return sorted({name for token in tokens for name in by_token.get(token, ())})
+    return sorted({name for token in asset.tokens for name in by_token.get(token, ())})
 
 
 def _cells(each: AssetLine) -> list[Text]:

@@ -124,8 +124,7 @@ class Ledger(Store):
 def begin_ledger(connection: Connection, now: datetime) -> None:
     """Give a new ledger its id. Do nothing if it has one."""
     if connection.execute(select(LEDGER.c.id)).one_or_none() is None:
-        counters = dict.fromkeys(("last_event", "last_decision", "last_consumer", "revision", "rewritten"), 0)
-        connection.execute(insert(LEDGER), [{"number": 1, "id": uuid4(), "created": now} | counters])
+        connection.execute(insert(LEDGER), [{"number": 1, "id": uuid4(), "created": now}])
 
 
 # How long to wait for another upgrade.

@@ -13,6 +13,7 @@ from assetflow.core.rules.timers import Timer
 from assetflow.core.shapes import HIDDEN, As, TextOrNull, called, shape
 from assetflow.core.values.addresses import redact
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.conditions import Token
 from assetflow.core.values.consumers import Consumer, Decision, DecisionKind, Receipt
 from assetflow.core.values.events import AssetEvent
 from assetflow.core.values.keeping import Cause, ShownCause
@@ -37,6 +38,12 @@ class AssetRecord:
     extra: RedactedExtra
     aliases: Sequence[str]
     first_seen: datetime
+
+    @property
+    def tokens(self) -> Sequence[Token]:
+        """What schedules and declarations name it by."""
+        named = (("uri", (self.uri,)), ("name", self.names), ("alias", self.aliases))
+        return [Token(kind, value) for kind, values in named for value in values]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, f
 
 from assetflow.core.grouping import grouped
 from assetflow.core.shapes import TextOrNull, shape
+from assetflow.core.values.conditions import Token
 from assetflow.ledger.read import Topic
 from assetflow.ledger.records import Activity, AssetRecord, Order, RedactedExtra
 from assetflow.ledger.sql.bulk import begins_with, in_values
@@ -90,8 +91,10 @@ _NAMES = select(ASSET_NAME.c.uri, ASSET_NAME.c.name)
 _READABLE = select(ASSET.c.uri, READABLE_NAME).where(in_values(ASSET.c.uri, "uris"))
 _LINKS = select(ALIAS_LINK.c.uri, ALIAS_LINK.c.alias)
 _TIMES = select(EVENT.c.sequence, EVENT.c.occurred, EVENT.c.recorded).where(in_values(EVENT.c.sequence, "newest"))
-_MEANT = select(ASSET_NAME.c.uri).where(in_values(ASSET_NAME.c.name, "names")).union(
-    select(ALIAS_LINK.c.uri).where(in_values(ALIAS_LINK.c.alias, "aliases"))
+_MEANT = (
+    select(ASSET_NAME.c.uri)
+    .where(in_values(ASSET_NAME.c.name, "names"))
+    .union(select(ALIAS_LINK.c.uri).where(in_values(ALIAS_LINK.c.alias, "aliases")))
 )
 # A name comes after a URI of the same text, and so wins.
 _CALLED = union_all(
@@ -311,19 +314,15 @@ class AssetReader(Topic):
 
     def users_of(self, assets: Sequence[AssetRecord]) -> dict[str, AssetUsers]:
         """Return who runs on these assets, makes and reads them, by URI."""
-        uris: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-        for asset in assets:
-            for kind, values in (("uri", (asset.uri,)), ("name", asset.names), ("alias", asset.aliases)):
-                for value in values:
-                    uris[kind, value].append(asset.uri)
-        given = {"values": list({value for _, value in uris})}
+        uris = grouped((token, asset.uri) for asset in assets for token in asset.tokens)
+        given = {"values": list({token.value for token in uris})}
         found = {asset.uri: AssetUsers({}, {}, {}) for asset in assets}
         with self._connect() as connection:
             for kind, value, name, since in connection.execute(_SCHEDULED, given):
-                for uri in uris[kind, value]:
+                for uri in uris.get(Token(kind, value), ()):
                     found[uri].scheduled[name] = since
             for kind, value, name, deployment, direction in connection.execute(_DECLARED, given):
-                for uri in uris[kind, value]:
+                for uri in uris.get(Token(kind, value), ()):
                     users = found[uri]
                     (users.producers if direction == "produces" else users.readers)[name] = deployment
         return found

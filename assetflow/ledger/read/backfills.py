@@ -16,8 +16,8 @@ from assetflow.core.freshness.records import Backfill, BackfillItem, StepState
 from assetflow.core.grouping import grouped
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.consumers import Consumer
-from assetflow.ledger.read import Topic, given, newest_first
-from assetflow.ledger.read.partitions import States
+from assetflow.ledger.read import given, newest_first
+from assetflow.ledger.read.partitions import StateTopic
 from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.freshness_tables import BACKFILL, BACKFILL_TARGET
 from assetflow.ledger.sql.rows import BACKFILL_ITEMS, BACKFILLS, readable_name
@@ -207,12 +207,8 @@ class BackfillTargetRecord:
     """Why it has no run."""
 
 
-class BackfillReader(Topic):
+class BackfillReader(StateTopic):
     """Reads backfills."""
-
-    def __init__(self, states: States) -> None:
-        super().__init__(states.connect)
-        self._states = states
 
     def maker(self, uri: str) -> tuple[Consumer, Sequence[str]] | None:
         """Return the flow that makes an asset, and its known target keys; `None` if no flow does."""

@@ -26,7 +26,7 @@ from assetflow.core.values.events import Recording
 from assetflow.core.wire.declarations import declaration_from_text
 from assetflow.core.wire.deployments import Deployed
 from assetflow.ledger.read.consumers import ConsumerReader
-from assetflow.ledger.read.partitions import States
+from assetflow.ledger.read.partitions import StateTopic
 from assetflow.ledger.read.queues import PastReader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.ledger.sql.bulk import in_values
@@ -60,15 +60,12 @@ _FIRST = (
 _LINKS = select(ALIAS_LINK.c.alias, ALIAS_LINK.c.uri, _FIRST).where(in_values(ALIAS_LINK.c.alias, "aliases"))
 
 
-class CompareReader:
+class CompareReader(StateTopic):
     """Compares deploys. All methods raise `LedgerError` if the ledger cannot be read."""
-
-    def __init__(self, states: States) -> None:
-        self._states = states
 
     def deployed(self) -> list[DeployedFlow]:
         """Return all deployments that the ledger knows."""
-        reader = ConsumerReader(self._states.connect)
+        reader = ConsumerReader(self._connect)
         consumers = [_deployed(each.consumer.name, each.consumer, each.declaration) for each in reader.all()]
         return consumers + [_deployed(name, None, text) for name, text in reader.unlisted().values()]
 
@@ -90,7 +87,7 @@ class CompareReader:
 
         A consumer that was deployed later than that begins with its last deploy.
         """
-        known = {each.consumer.id: each for each in ConsumerReader(self._states.connect).all()}
+        known = {each.consumer.id: each for each in ConsumerReader(self._connect).all()}
         histories = ((change, self.history(change, known, since, until)) for change in changes)
         return [replace(replay(each, history), after_deploy=history.since > since) for each, history in histories]
 
@@ -103,9 +100,9 @@ class CompareReader:
         if consumer is not None:
             deployed = consumer.deployed or known[consumer.id].since
             begins = max(since, deployed)
-            beginning = PastReader(self._states.connect).beginning(consumer, deployed, begins)
+            beginning = PastReader(self._connect).beginning(consumer, deployed, begins)
         of = {"consumer": None if consumer is None else consumer.id, "since": begins, "until": until}
-        with self._states.connect() as connection:
+        with self._connect() as connection:
             owners, links = _named(connection, tokens)
             uris = {token.value for token in tokens if token.kind == "uri"}
             uris |= {uri for _, uri in (*owners, *links)}

@@ -188,9 +188,7 @@ class DecisionReader(Topic):
         if besides:
             query = query.where(DECISION.c.consumer.not_in(besides))
         with self._connect() as connection:
-            found = [decision_from_row(row) for row in connection.execute(query)]
-            events = events_of(connection, [each.number for each in found])
-        return [(each, events[each.number]) for each in found]
+            return decisions_with_events(connection, query)
 
     def asked(self, decisions: Collection[DecisionRecord]) -> Mapping[UUID, Asked]:
         """Return what Eager and Lazy flows were asked for by some decisions; other decisions are left out."""
@@ -303,6 +301,15 @@ def events_of(connection: Connection, decisions: Sequence[int]) -> dict[int, tup
     rows = connection.execute(_CONSUMED, {"numbers": list(decisions)}).all()
     found = grouped((row[-1], event_from_row(row)) for row in rows)
     return {number: tuple(found.get(number, ())) for number in decisions}
+
+
+def decisions_with_events(
+    connection: Connection, query: Select[Any]
+) -> list[tuple[DecisionRecord, tuple[AssetEvent, ...]]]:
+    """Return the decisions that a query for `DECISIONS` finds, each with the events that it consumed, oldest first."""
+    found = [decision_from_row(row) for row in connection.execute(query)]
+    events = events_of(connection, [each.number for each in found])
+    return [(each, events[each.number]) for each in found]
 
 
 _OPEN_RUNS = (

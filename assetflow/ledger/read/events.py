@@ -22,7 +22,7 @@ from assetflow.core.values.words import IdStart
 from assetflow.core.wire.events import origin_from_json
 from assetflow.ledger.read import Topic, newest_first
 from assetflow.ledger.read.consumers import missed_after
-from assetflow.ledger.read.decisions import DECISIONS, decision_from_row, events_of
+from assetflow.ledger.read.decisions import DECISIONS, decisions_with_events
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import (
     DecisionRecord,
@@ -72,6 +72,11 @@ _ORDER: dict[str, Any] = {
 _SEARCHED = 5_000
 _SEARCHED_ROWS = 200
 _REFUSED = Rows(RefusedRecord, REFUSED)
+_KNOWN = (
+    select(EVENT.c.id)
+    .where(in_values(EVENT.c.id, "ids"))
+    .union(select(REFUSED.c.id).where(in_values(REFUSED.c.id, "ids")))
+)
 FAILED = Rows(FailedChecks, FAILED_CHECKS)
 _F, _E = FAILED_CHECKS.c, EVENT.c
 # For people: the asset has the name by which everybody calls it.
@@ -161,10 +166,7 @@ class EventReader(Topic):
 
     def known(self, ids: Iterable[UUID]) -> set[UUID]:
         """Return those of the ids that are recorded or refused."""
-        given = {"ids": list(ids)}
-        with self._connect() as connection:
-            recorded = connection.scalars(select(EVENT.c.id).where(in_values(EVENT.c.id, "ids")), given)
-            return {*recorded, *connection.scalars(select(REFUSED.c.id).where(in_values(REFUSED.c.id, "ids")), given)}
+        return set(self._scalars(_KNOWN, {"ids": list(ids)}))
 
     def newest(self, uris: Iterable[str]) -> Mapping[str, Pin]:
         """Return the newest event of each of these assets that has one. Contract 8.2."""
@@ -394,7 +396,8 @@ class FeedReader(Topic):
         """
         with self._connect() as connection:
             deadlines = missed_after(connection, position.deadline, limit)
-            decisions = _decisions(connection, position.decision, limit)
+            made = DECISIONS.where(DECISION.c.number > position.decision).order_by(DECISION.c.number).limit(limit)
+            decisions = decisions_with_events(connection, made)
             events = _events(connection, position.event, limit)
             assets = _assets(connection, position.asset, limit)
         if len(assets) == limit:
@@ -417,13 +420,6 @@ def _events(connection: Connection, after: int, limit: int) -> list[tuple[AssetE
     rows = connection.execute(_FIRST, {"aliases": aliases}).all() if aliases else ()
     new = grouped((sequence, AssetAlias(alias)) for alias, sequence in rows)
     return [(event, new.get(event.sequence or 0, [])) for event in events]
-
-
-def _decisions(connection: Connection, after: int, limit: int) -> list[tuple[DecisionRecord, tuple[AssetEvent, ...]]]:
-    query = DECISIONS.where(DECISION.c.number > after).order_by(DECISION.c.number).limit(limit)
-    records = [decision_from_row(row) for row in connection.execute(query)]
-    events = events_of(connection, [each.number for each in records])
-    return [(each, events[each.number]) for each in records]
 
 
 class CheckReader(Topic):

@@ -38,7 +38,7 @@ from assetflow.core.values.keeping import Cause
 from assetflow.core.values.schedules import Schedule
 from assetflow.core.values.words import SHOWN
 from assetflow.errors import UnknownConsumer, UnknownEvent
-from assetflow.ledger.read.partitions import States
+from assetflow.ledger.read.partitions import StateTopic
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord, DecisionRecord, EventFilter
 
@@ -345,11 +345,8 @@ def _decision(reader: Reader, consumer: int, number: int | None) -> DecisionReco
     return found[0] if found else None
 
 
-class WhatIfReader:
+class WhatIfReader(StateTopic):
     """Tells what would happen. Nothing is written."""
-
-    def __init__(self, states: States) -> None:
-        self._states = states
 
     def recorded(self, recordings: Sequence[Recording], now: datetime) -> WhatIf:
         """Return what would happen if these recordings came now, one after the other."""

@@ -32,7 +32,7 @@ from assetflow.core.wire.events import origin_from_json
 from assetflow.ledger.lease import evaluators
 from assetflow.ledger.read import Topic, given, newest_first
 from assetflow.ledger.read.assets import names_of_assets
-from assetflow.ledger.read.partitions import States
+from assetflow.ledger.read.partitions import StateTopic
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.sql.freshness_tables import DATA_FLOW, ITEM_VERSION, KEPT_RUN, POLICY, POLICY_CHANGE
 from assetflow.ledger.sql.rows import ITEM_UPDATES, KEPT_RUNS, POLICY_CHANGES, POLICY_RECORDS
@@ -104,12 +104,8 @@ class AssetVersion:
     """Each input, with the sequence up to which it was read."""
 
 
-class FreshnessReader(Topic):
+class FreshnessReader(StateTopic):
     """Reads what chapter 8 knows, by the judging of the evaluator."""
-
-    def __init__(self, states: States) -> None:
-        super().__init__(states.connect)
-        self._states = states
 
     def compares(self, deployment_id: UUID | None = None) -> bool:
         """Return True if the flow of a deployment is compared with what it reads and makes; by default, if any is."""

@@ -90,23 +90,13 @@ class PartitionStateReader(Topic):
             if failed:
                 found = connection.execute(_UPDATED, {"uri": uri, "keys": list(failed)}).all()
                 updated = {row[0]: row[1] for row in found}
-        states: dict[str, RunOfKey] = {key: "running" for key, ended in rows if ended is None}
-        for key, ended in failed.items():
-            if key not in updated or updated[key] < ended:
-                states[key] = "failed"
-        return states
+        running: dict[str, RunOfKey] = {key: "running" for key, ended in rows if ended is None}
+        return running | {key: "failed" for key, ended in failed.items() if key not in updated or updated[key] < ended}
 
     def awaited(self, asset: AssetRecord, absent: Collection[str]) -> set[str]:
         """Return those of some absent keys of an asset that pending partitions of consumers wait for."""
-        tokens = frozenset(
-            (
-                Token("uri", asset.uri),
-                *(Token("name", each) for each in asset.names),
-                *(Token("alias", each) for each in asset.aliases),
-            )
-        )
         with self._connect() as connection:
-            mappers = _mappers(connection, tokens)
+            mappers = _mappers(connection, frozenset(asset.tokens))
             keys_of = {mapper: targets_of_keys(mapper, absent) for mapper in set(mappers.values())}
             targets = list({target for found in keys_of.values() for target in found})
             rows = connection.execute(_QUEUED, {"consumers": list(mappers), "targets": targets}).all()
@@ -170,22 +160,12 @@ class PartitionReader(Topic):
         query = select(ASSET.c.uri).where(has_key).order_by(ASSET.c.uri).limit(limit)
         return list(self._scalars(query, {"key": key}))
 
-    def keys(
-        self,
-        uri: str,
-        *,
-        since: str = "",
-        after: str = "",
-        until: str | None = None,
-        newest_first: bool = False,
-        limit: int | None = None,
-    ) -> list[str]:
-        """Return the partition keys of an asset: from `since`, or after `after`, up to and including `until`."""
-        query = select(_KEY).where(EVENT.c.uri == uri, after < _KEY, since <= _KEY).distinct()
+    def keys(self, uri: str, *, since: str = "", until: str | None = None) -> list[str]:
+        """Return the partition keys of an asset, from `since` up to and including `until`."""
+        query = select(_KEY).where(EVENT.c.uri == uri, since <= _KEY).distinct()
         if until is not None:
             query = query.where(until >= _KEY)
-        found = self._scalars(query.order_by(_KEY.desc() if newest_first else _KEY).limit(limit))
-        return [each for each in found if each is not None]
+        return list(self._scalars(query.order_by(_KEY)))
 
     def count(self, uri: str) -> int:
         """Return the number of partition keys of an asset."""
@@ -198,9 +178,7 @@ class PartitionReader(Topic):
         key = keys.subquery().c.partition_key
         number = case(*((key < bound, number) for number, bound in enumerate(bounds[1:])), else_=len(bounds) - 1)
         place = select(number.label("place")).subquery().c.place
-        with self._connect() as connection:
-            rows = connection.execute(select(place, func.count()).group_by(place))
-            found = {row[0]: row[1] for row in rows}
+        found: dict[int, int] = dict(self._rows(select(place, func.count()).group_by(place)))
         return [found.get(number, 0) for number in range(len(bounds))]
 
 
@@ -314,3 +292,15 @@ class States:
                 source.read_ahead(uris)
                 state.names.load(uris)
             yield state
+
+
+class StateTopic(Topic):
+    """The reads about one topic that need all rules.
+
+    Parameters:
+        states: opens states.
+    """
+
+    def __init__(self, states: States) -> None:
+        super().__init__(states.connect)
+        self._states = states

@@ -143,30 +143,29 @@ def is_needed(event: FromClause) -> ColumnElement[bool]:
     )
 
 
-def is_prunable(event: FromClause) -> ColumnElement[bool]:
-    """Return the condition that no event of the recording of this event is needed."""
-    together = EVENT.alias()
-    needed = select(together.c.sequence).where(together.c.recording == event.c.recording, is_needed(together))
-    # The first two follow from the third, and rule out most events at little cost.
-    return and_(event.c.recorded < BEFORE, event.c.occurred < BEFORE, not_(exists(needed)))
+_TOGETHER = EVENT.alias()
+_NEEDED_TOGETHER = exists().where(_TOGETHER.c.recording == EVENT.c.recording, is_needed(_TOGETHER))
+# The first two follow from the third, and rule out most events at little cost.
+IS_PRUNABLE = and_(EVENT.c.recorded < BEFORE, EVENT.c.occurred < BEFORE, not_(_NEEDED_TOGETHER))
+"""No event of the recording of this event is needed."""
+GOES_WITH_ITS_EVENTS = and_(DECISION.c.target_key == NO_KEY, is_over(DECISION))
+"""The decision goes when all of its events are pruned.
+
+Decisions for a key stay: they say for which keys something has run, and how often a backfill ran it.
+"""
+IS_OVER_BACKFILL = and_(
+    BACKFILL.c.made < BEFORE, or_(func.coalesce(BACKFILL.c.ended < BEFORE, False), BACKFILL.c.begun.is_(None))
+)
+"""The backfill ended before, or never began."""
 
 
-def goes_with_its_events(decision: FromClause) -> ColumnElement[bool]:
-    """Return the condition that a decision goes when all of its events are pruned.
-
-    Decisions for a key stay: they say for which keys something has run, and how often a backfill ran it.
-    """
-    return and_(decision.c.target_key == NO_KEY, is_over(decision))
-
-
-def goes_without_events(decision: FromClause) -> ColumnElement[bool]:
+def goes_without_events() -> ColumnElement[bool]:
     """Return the condition that a decision goes, if it has no events: times, deadlines and Eager flows make such ones.
 
     The newest of its consumer, key and kind stays, and the last one of a target. Those of backfills stay while their
     backfill does; those for a key say for ever how often a backfill ran it.
     """
-    columns = decision.c
-    later = DECISION.alias()
+    columns, later = DECISION.c, DECISION.alias()
     outlived = exists().where(
         later.c.consumer == columns.consumer,
         later.c.target_key == columns.target_key,
@@ -178,23 +177,17 @@ def goes_without_events(decision: FromClause) -> ColumnElement[bool]:
         TARGET.c.target_key == columns.target_key,
         TARGET.c.decision == columns.id,
     )
-    going_on = exists().where(BACKFILL.c.made <= columns.made, not_(is_over_backfill(BACKFILL)))
+    going_on = exists().where(BACKFILL.c.made <= columns.made, not_(IS_OVER_BACKFILL))
     of_backfill = and_(columns.kind == "backfill", or_(columns.target_key != NO_KEY, going_on))
-    return and_(is_old(decision, DECISION, "made"), is_over(decision), outlived, not_(of_target), not_(of_backfill))
+    return and_(is_old(DECISION, DECISION, "made"), is_over(DECISION), outlived, not_(of_target), not_(of_backfill))
 
 
-def is_over_backfill(backfill: FromClause) -> ColumnElement[bool]:
-    """Return the condition that a backfill ended before, or never began."""
-    columns = backfill.c
-    return and_(columns.made < BEFORE, or_(func.coalesce(columns.ended < BEFORE, False), columns.begun.is_(None)))
-
-
-def is_over_run(run: FromClause) -> ColumnElement[bool]:
+def _is_over_run() -> ColumnElement[bool]:
     """Return the condition that a run of a flow in the data graph is not needed.
 
     The last completed ones of a flow stay: they say how long it is expected to take (8.14).
     """
-    columns, other, decision = run.c, KEPT_RUN.alias(), DECISION.alias()
+    columns, other, decision = KEPT_RUN.c, KEPT_RUN.alias(), DECISION.alias()
     completed: ColumnElement[str] = literal_column("'completed'")
     oldest_remembered = (
         select(other.c.ended)
@@ -213,31 +206,46 @@ def is_over_run(run: FromClause) -> ColumnElement[bool]:
     return and_(columns.ended < BEFORE, not_(remembered), not_(goes_on))
 
 
-def is_over_deadline(missed: FromClause) -> ColumnElement[bool]:
-    """Return the condition that Prefect has a missed deadline, and that it is not the last one of its consumer."""
-    columns, later = missed.c, MISSED_DEADLINE.alias()
-    outlived = exists().where(later.c.consumer == columns.consumer, later.c.number > columns.number)
-    return and_(is_old(missed, MISSED_DEADLINE, "at"), columns.stored.is_not(None), outlived)
+def _is_outlived(table: Table, *of: str) -> ColumnElement[bool]:
+    """Return the condition that a row is not the last one with its values in these columns."""
+    later = table.alias()
+    return exists().where(*(later.c[name] == table.c[name] for name in of), later.c.number > table.c.number)
 
 
-def is_over_change(change: FromClause) -> ColumnElement[bool]:
-    """Return the condition that Prefect has a change of a policy's state, and that it is not the last one."""
-    columns, later = change.c, POLICY_CHANGE.alias()
-    outlived = exists().where(later.c.uri == columns.uri, later.c.number > columns.number)
-    return and_(is_old(change, POLICY_CHANGE, "at"), columns.stored.is_not(None), outlived)
+WITHOUT_EVENTS: Mapping[str, tuple[Table, ColumnElement[bool]]] = {
+    "refused": (REFUSED, is_old(REFUSED, REFUSED, "at")),
+    "runs": (KEPT_RUN, _is_over_run()),
+    "deadlines": (
+        MISSED_DEADLINE,
+        and_(
+            is_old(MISSED_DEADLINE, MISSED_DEADLINE, "at"),
+            MISSED_DEADLINE.c.stored.is_not(None),
+            _is_outlived(MISSED_DEADLINE, "consumer"),
+        ),
+    ),
+    "changes": (
+        POLICY_CHANGE,
+        and_(
+            is_old(POLICY_CHANGE, POLICY_CHANGE, "at"),
+            POLICY_CHANGE.c.stored.is_not(None),
+            _is_outlived(POLICY_CHANGE, "uri"),
+        ),
+    ),
+    "ends": (
+        ENDED_RUN,
+        and_(
+            ENDED_RUN.c.ended < BEFORE,
+            ENDED_RUN.c.stored.is_not(None),
+            _is_outlived(ENDED_RUN, "deployment_id", "target_key"),
+        ),
+    ),
+    "checks": (FAILED_CHECKS, and_(FAILED_CHECKS.c.at < BEFORE, FAILED_CHECKS.c.stored.is_not(None))),
+}
+"""The tables whose rows have no events, and the condition that a row is over, by the fields of `Pruned`.
 
-
-def is_over_end(run: FromClause) -> ColumnElement[bool]:
-    """Return the condition that Prefect knows of a run's end, and that it is not the last of its flow and key."""
-    columns, later = run.c, ENDED_RUN.alias()
-    of_target = (later.c.deployment_id == columns.deployment_id, later.c.target_key == columns.target_key)
-    outlived = exists().where(*of_target, later.c.number > columns.number)
-    return and_(columns.ended < BEFORE, columns.stored.is_not(None), outlived)
-
-
-def is_over_check(failed: FromClause) -> ColumnElement[bool]:
-    """Return the condition that Prefect knows of an old failed check."""
-    return and_(failed.c.at < BEFORE, failed.c.stored.is_not(None))
+What is told to Prefect stays until its log has it. The last missed deadline of a consumer stays, as do the last change
+of a policy's state, and the last end of a run of a flow and key.
+"""
 
 
 def _counting(query: Any) -> Any:
@@ -247,19 +255,14 @@ def _counting(query: Any) -> Any:
 def _counts() -> list[Any]:
     receipts = select(RECEIPT.c.sequence).join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence)
     consumed = select(RECEIPT.c.sequence).where(RECEIPT.c.decision == DECISION.c.number)
-    kept = consumed.join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence).where(not_(is_prunable(EVENT)))
-    goes = or_(and_(goes_with_its_events(DECISION), exists(consumed)), goes_without_events(DECISION))
+    kept = consumed.join(EVENT, EVENT.c.sequence == RECEIPT.c.sequence).where(not_(IS_PRUNABLE))
+    goes = or_(and_(GOES_WITH_ITS_EVENTS, exists(consumed)), goes_without_events())
     decisions = select(DECISION.c.number).where(goes, not_(exists(kept)))
     return [
-        _counting(select(EVENT.c.sequence).where(is_prunable(EVENT))),
-        _counting(receipts.where(is_prunable(EVENT))),
+        _counting(select(EVENT.c.sequence).where(IS_PRUNABLE)),
+        _counting(receipts.where(IS_PRUNABLE)),
         _counting(decisions),
-        _counting(select(REFUSED.c.number).where(is_old(REFUSED, REFUSED, "at"))),
-        _counting(select(KEPT_RUN.c.id).where(is_over_run(KEPT_RUN))),
-        _counting(select(MISSED_DEADLINE.c.number).where(is_over_deadline(MISSED_DEADLINE))),
-        _counting(select(POLICY_CHANGE.c.number).where(is_over_change(POLICY_CHANGE))),
-        _counting(select(ENDED_RUN.c.number).where(is_over_end(ENDED_RUN))),
-        _counting(select(FAILED_CHECKS.c.number).where(is_over_check(FAILED_CHECKS))),
+        *(_counting(select(*table.primary_key).where(is_over)) for table, is_over in WITHOUT_EVENTS.values()),
     ]
 
 

@@ -461,7 +461,8 @@ class _Then:
         for query, values in queries:
             for row in self._connection.execute(query, self._values(**values)):
                 found[row.sequence, row[-1]] = event_from_row(row)
-        return grouped((place[1], found[place]) for place in sorted(found, key=lambda place: (place[1] or "", place[0])))
+        in_order = sorted(found, key=lambda place: (place[1] or "", place[0]))
+        return grouped((place[1], found[place]) for place in in_order)
 
     def _span(self) -> dict[str, int]:
         place = self._connection.scalar(_PLACE, self._values()) or 0

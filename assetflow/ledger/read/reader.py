@@ -351,9 +351,7 @@ class Reader(Topic):
 
     def is_session_ended(self, session: str) -> bool:
         """Return True if this session of the pages was ended by logging out."""
-        query = select(ENDED_SESSION.c.session).where(ENDED_SESSION.c.session == session)
-        with self._connect() as connection:
-            return connection.execute(query).first() is not None
+        return self._scalar(select(ENDED_SESSION.c.session).where(ENDED_SESSION.c.session == session)) is not None
 
     def lease(self) -> Lease | None:
         """Return the lease of the evaluator that is running, or ran last; `None` after an orderly stop."""

@@ -29,7 +29,7 @@ from assetflow.ledger.sql.freshness_tables import POLICY_CHANGE
 from assetflow.ledger.sql.tables import CONSUMER, MISSED_DEADLINE, TIMER
 from assetflow.ledger.write.backfills import ReportWriter
 from assetflow.ledger.write.store import Operations, UnitOfWork
-from assetflow.ledger.write.watchers import drop_edges, drop_watchers, replace_edges, replace_watchers
+from assetflow.ledger.write.watchers import drop_edges, replace_edges, replace_watchers
 
 _KEEP_TIMERS = upsert_rows(*TIMER.c)
 _LIVE = select(CONSUMER.c.id).where(CONSUMER.c.removed_at.is_(None))
@@ -152,7 +152,7 @@ class ConsumerWriter(Operations):
             known = _live(unit, _OF_DEPLOYMENT, deployment_id)
             drop_edges(unit.connection, deployment_id, learned=True)
             if known is None:
-                drop_watchers(unit.connection, deployment_id)
+                replace_watchers(unit.connection, deployment_id, (), now)
             else:
                 _remove(unit, known, now)
                 self._store.keep_up_to_date(unit.state, [], now)
@@ -227,7 +227,7 @@ def _remove(unit: UnitOfWork, consumer: Consumer, now: datetime) -> None:
     registry.remove(unit.state, consumer)
     freshness.leave(unit.state.freshness, consumer.id, now)
     drop_edges(unit.connection, consumer.deployment_id)
-    drop_watchers(unit.connection, consumer.deployment_id)
+    replace_watchers(unit.connection, consumer.deployment_id, (), now)
 
 
 # A transaction goes through at most so many queues, so that others need not wait for long.

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Row, Update, bindparam, func, literal_column, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Update, bindparam, func, literal_column, select, update
 
 from assetflow.core.freshness.records import RunState
 from assetflow.core.rules import clock, registry
@@ -18,6 +18,7 @@ from assetflow.core.rules.registry import NamedEvents, touch_ended
 from assetflow.core.rules.timers import backfill_decisions
 from assetflow.core.values.consumers import Decision
 from assetflow.errors import UnknownEvent
+from assetflow.ledger.read import given
 from assetflow.ledger.read.decisions import known_decisions
 from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.freshness_tables import KEPT_RUN
@@ -168,13 +169,9 @@ class DecisionWriter(Operations):
             The decisions of the pass; `None` if no decision has this run or id, or it has ended with this state or a
             newer one.
         """
-        conditions: list[ColumnElement[bool]] = []
-        if flow_run_id is not None:
-            conditions.append(DECISION.c.flow_run_id == flow_run_id)
-        if decision_id is not None:
-            conditions.append(DECISION.c.id == decision_id)
+        of_run = given((DECISION.c.flow_run_id, flow_run_id), (DECISION.c.id, decision_id))
         with self._store.transaction(now) as unit:
-            row = unit.connection.execute(_RUNS.where(or_(*conditions))).one_or_none()
+            row = unit.connection.execute(_RUNS.where(*of_run)).one_or_none()
             if row is None or not is_news(state_at, row.state_at, row.ended):
                 return None
             self._settle(unit, row.consumer, now, late)

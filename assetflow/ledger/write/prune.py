@@ -27,17 +27,13 @@ from assetflow.core.freshness.graph import DataGraph
 from assetflow.core.rules.state import State
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.read.pruning import (
+    GOES_WITH_ITS_EVENTS,
+    IS_OVER_BACKFILL,
+    IS_PRUNABLE,
+    WITHOUT_EVENTS,
     Pruned,
-    goes_with_its_events,
     goes_without_events,
     is_old,
-    is_over_backfill,
-    is_over_change,
-    is_over_check,
-    is_over_deadline,
-    is_over_end,
-    is_over_run,
-    is_prunable,
 )
 from assetflow.ledger.read.queues import LAST
 from assetflow.ledger.sql.bulk import in_values, number_at, text_at
@@ -49,20 +45,9 @@ from assetflow.ledger.sql.freshness_tables import (
     ITEM,
     ITEM_VERSION,
     KEPT_RUN,
-    POLICY_CHANGE,
     TARGET,
 )
-from assetflow.ledger.sql.tables import (
-    DECISION,
-    ENDED_RUN,
-    EVENT,
-    EVENT_ALIAS,
-    FAILED_CHECKS,
-    LEDGER,
-    MISSED_DEADLINE,
-    RECEIPT,
-    REFUSED,
-)
+from assetflow.ledger.sql.tables import DECISION, EVENT, EVENT_ALIAS, LEDGER, RECEIPT
 
 _V = ITEM_VERSION.c
 _COMPARES = select(exists(select(DATA_FLOW.c.consumer)))
@@ -135,11 +120,11 @@ CHUNK = 500
 ROWS = 5_000
 
 _IN_CHUNK = select(EVENT.c.sequence).where(
-    EVENT.c.sequence > bindparam("after"), EVENT.c.sequence <= bindparam("upto"), is_prunable(EVENT)
+    EVENT.c.sequence > bindparam("after"), EVENT.c.sequence <= bindparam("upto"), IS_PRUNABLE
 )
-_OLD_BACKFILLS = select(BACKFILL.c.number).where(is_over_backfill(BACKFILL))
+_OLD_BACKFILLS = select(BACKFILL.c.number).where(IS_OVER_BACKFILL)
 _WITHOUT_EVENTS = and_(
-    goes_without_events(DECISION),
+    goes_without_events(),
     not_(exists().where(RECEIPT.c.decision == DECISION.c.number, RECEIPT.c.decision.is_not(None))),
 )
 _OF_BACKFILL = (
@@ -193,7 +178,7 @@ def _remove(connection: Connection, sequences: list[int], before: datetime) -> P
     receipts = connection.execute(delete(RECEIPT).where(in_values(RECEIPT.c.sequence, "sequences")), given).rowcount
     events = connection.execute(delete(EVENT).where(in_values(EVENT.c.sequence, "sequences")), given).rowcount
     left = select(RECEIPT.c.sequence).where(RECEIPT.c.decision == DECISION.c.number)
-    empty = and_(in_values(DECISION.c.number, "numbers"), goes_with_its_events(DECISION), not_(exists(left)))
+    empty = and_(in_values(DECISION.c.number, "numbers"), GOES_WITH_ITS_EVENTS, not_(exists(left)))
     gone = connection.execute(delete(DECISION).where(empty), {"numbers": decisions, "before": before}).rowcount
     return Pruned(events, receipts, gone)
 
@@ -202,12 +187,7 @@ def _remove_without_events(connection: Connection, before: datetime, after: int)
     """Remove what has no events, some rows of each table at a time; `upto` is `after` while more is left."""
     pruned = Pruned(
         decisions=_remove_rows(connection, DECISION, _WITHOUT_EVENTS, before),
-        refused=_remove_rows(connection, REFUSED, is_old(REFUSED, REFUSED, "at"), before),
-        runs=_remove_rows(connection, KEPT_RUN, is_over_run(KEPT_RUN), before),
-        deadlines=_remove_rows(connection, MISSED_DEADLINE, is_over_deadline(MISSED_DEADLINE), before),
-        changes=_remove_rows(connection, POLICY_CHANGE, is_over_change(POLICY_CHANGE), before),
-        ends=_remove_rows(connection, ENDED_RUN, is_over_end(ENDED_RUN), before),
-        checks=_remove_rows(connection, FAILED_CHECKS, is_over_check(FAILED_CHECKS), before),
+        **{name: _remove_rows(connection, *of, before) for name, of in WITHOUT_EVENTS.items()},
     )
     if ROWS in astuple(pruned):
         return PruneStep(pruned, after)

@@ -139,7 +139,7 @@ def replace_watchers(connection: Connection, deployment_id: UUID, assets: Iterab
     anew. Contract 10.4.
     """
     wanted = {(watcher.name, asset.uri): (watcher, asset) for asset in assets for watcher in asset.watchers}
-    before = _names(connection, deployment_id)
+    before = set(connection.scalars(_NAMES, {"deployment": deployment_id}))
     if not wanted and not before:
         return
     connection.execute(delete(WATCHED_ASSET).where(WATCHED_ASSET.c.deployment_id == deployment_id))
@@ -150,25 +150,12 @@ def replace_watchers(connection: Connection, deployment_id: UUID, assets: Iterab
     _drop_undeclared(connection, before)
 
 
-def drop_watchers(connection: Connection, deployment_id: UUID) -> None:
-    """Remove what a deployment declares: it was deleted."""
-    before = _names(connection, deployment_id)
-    if before:
-        connection.execute(delete(WATCHED_ASSET).where(WATCHED_ASSET.c.deployment_id == deployment_id))
-        _drop_undeclared(connection, before)
-
-
-def _names(connection: Connection, deployment_id: UUID) -> set[str]:
-    return set(connection.scalars(_NAMES, {"deployment": deployment_id}))
-
-
 def _declare(connection: Connection, watcher: AssetWatcher, now: datetime) -> None:
     known = connection.execute(select(WATCHER.c.trigger).where(WATCHER.c.name == watcher.name)).scalar_one_or_none()
     trigger = watcher.trigger.as_json()
     if known is None:
-        counts = dict.fromkeys(("updates", "filtered", "refused"), 0)
-        row = {"name": watcher.name, "trigger": trigger, "changed": now, "paused": False, "begun": False}
-        connection.execute(insert(WATCHER), [row | counts | {"state": "new", "error": "", "since": now}])
+        row = {"name": watcher.name, "trigger": trigger, "changed": now, "since": now}
+        connection.execute(insert(WATCHER), [row])
         return
     changed: dict[str, object] = {"trigger": trigger, "changed": now}
     if known != trigger and stored_trigger(known).place != watcher.trigger.place:
