@@ -159,19 +159,19 @@ IS_OVER_BACKFILL = and_(
 """The backfill ended before, or never began."""
 
 
+def _is_outlived(table: Table, *of: str) -> ColumnElement[bool]:
+    """Return the condition that a row is not the last one with its values in these columns."""
+    later = table.alias()
+    return exists().where(*(later.c[name] == table.c[name] for name in of), later.c.number > table.c.number)
+
+
 def goes_without_events() -> ColumnElement[bool]:
     """Return the condition that a decision goes, if it has no events: times, deadlines and Eager flows make such ones.
 
     The newest of its consumer, key and kind stays, and the last one of a target. Those of backfills stay while their
     backfill does; those for a key say for ever how often a backfill ran it.
     """
-    columns, later = DECISION.c, DECISION.alias()
-    outlived = exists().where(
-        later.c.consumer == columns.consumer,
-        later.c.target_key == columns.target_key,
-        later.c.kind == columns.kind,
-        later.c.number > columns.number,
-    )
+    columns, outlived = DECISION.c, _is_outlived(DECISION, "consumer", "target_key", "kind")
     of_target = exists().where(
         TARGET.c.consumer == columns.consumer,
         TARGET.c.target_key == columns.target_key,
@@ -204,12 +204,6 @@ def _is_over_run() -> ColumnElement[bool]:
     )
     goes_on = exists().where(decision.c.id == columns.id, not_(is_over(decision)))
     return and_(columns.ended < BEFORE, not_(remembered), not_(goes_on))
-
-
-def _is_outlived(table: Table, *of: str) -> ColumnElement[bool]:
-    """Return the condition that a row is not the last one with its values in these columns."""
-    later = table.alias()
-    return exists().where(*(later.c[name] == table.c[name] for name in of), later.c.number > table.c.number)
 
 
 WITHOUT_EVENTS: Mapping[str, tuple[Table, ColumnElement[bool]]] = {

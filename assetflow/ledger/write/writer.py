@@ -13,10 +13,9 @@ from assetflow.ledger import lease, schema
 from assetflow.ledger.lease import LEASE_SECONDS, Holder, Lease
 from assetflow.ledger.sql.bulk import upsert_rows
 from assetflow.ledger.sql.tables import CURSOR, ENDED_SESSION, LEDGER
-from assetflow.ledger.write.backfills import BackfillWriter, EndedRunWriter, FailedChecksWriter
+from assetflow.ledger.write.backfills import BackfillWriter, EndedRunWriter, FailedChecksWriter, MaterializedWriter
 from assetflow.ledger.write.consumers import ClockWriter, ConsumerWriter, DeadlineWriter, FreshnessWriter
 from assetflow.ledger.write.decisions import DecisionWriter, QueueWriter, RunWriter
-from assetflow.ledger.write.materialized import MaterializedWriter
 from assetflow.ledger.write.store import EventWriter, Operations, Store
 from assetflow.ledger.write.watchers import AssetWriter, LineageWriter, WatcherWriter
 

@@ -12,7 +12,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import CheckResult, Origin, Recording, SourceTaskRun
 from assetflow.core.wire.events import event_from_json, recording_from_json, recording_to_json
 from assetflow.ledger import Ledger
-from assetflow.ledger.write.materialized import MaterializedWriter
+from assetflow.ledger.write.backfills import MaterializedWriter
 from tests.ledger.making import NOW, A, B, C, event, recording, update
 
 TASK = Origin("task", SourceTaskRun(uuid4()))
