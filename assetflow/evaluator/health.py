@@ -75,6 +75,15 @@ class Trouble:
     logged: set[str]
 
 
+@dataclass(frozen=True)
+class HeldUp:
+    """Something that the evaluator cannot do now, since when, and why."""
+
+    name: str
+    since: datetime
+    reason: str
+
+
 class Health:
     """The parts of the evaluator that do not work now. Logs a failure when its reason is new, and its end."""
 
@@ -87,9 +96,9 @@ class Health:
         return {name: trouble.reason for name, trouble in self._down.items()}
 
     @property
-    def since(self) -> dict[str, datetime]:
-        """The parts that do not work now, each with the time of its first failure."""
-        return {name: trouble.since for name, trouble in self._down.items()}
+    def held_up(self) -> list[HeldUp]:
+        """The same, each with the time of its first failure."""
+        return [HeldUp(name, trouble.since, trouble.reason) for name, trouble in self._down.items()]
 
     def down(self, name: str, error: BaseException) -> None:
         """Note that something failed. The log has a traceback if the error is not one of assetflow's."""

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 from uuid import UUID
 
 from assetflow.core.explain import DecisionExplanation, NotStarted, with_run_in_prefect
@@ -18,6 +18,7 @@ from assetflow.core.json_data import fit_text
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.rules.ended_runs import FAILED, FAILED_OUTCOMES, EndedRun, RunChange, RunEnd, RunGoingOn
 from assetflow.core.wire import RunContext, events_from_text, run_context_from_json
+from assetflow.core.wire.fields import mapping_or_empty, uuid_or_none
 from assetflow.errors import AssetflowError, InvalidEvent
 from assetflow.prefect_io.logs import EventLog
 from assetflow.prefect_io.names import DEADLINE_LABEL, DECISION_LABEL, KEY_PARAMETER, PREDECESSOR_LABEL, TICK_LABEL
@@ -169,7 +170,7 @@ def run_change(event: Json) -> RunChange | None:
     if not number.startswith(_RUN):
         return None
     run, deployment = UUID(number.removeprefix(_RUN)), _deployment_in(event)
-    had_ended = _mapping(_mapping(event.get("payload")).get("intended")).get("from") in _OUTCOMES
+    had_ended = mapping_or_empty(mapping_or_empty(event.get("payload")).get("intended")).get("from") in _OUTCOMES
     if state in _OUTCOMES:
         at = _moment(resource.get("prefect.state-timestamp") or event.get("occurred"))
         end = run_end(state, str(resource.get("prefect.state-name", "")), at)
@@ -201,7 +202,7 @@ def open_run(run: Json) -> RunGoingOn | None:
     """Return a run of a deployment that Prefect describes so, if it is open."""
     if run.get("deployment_id") is None or run.get("state_type") not in _GOING_ON:
         return None
-    labels, parameters = _mapping(run.get("labels")), _mapping(run.get("parameters"))
+    labels, parameters = mapping_or_empty(run.get("labels")), mapping_or_empty(run.get("parameters"))
     key = parameters.get(KEY_PARAMETER)
     by_time = bool(run.get("auto_scheduled")) or TICK_LABEL in labels
     asked = _moment(run.get("expected_start_time") if by_time else None) or _moment(run.get("created"))
@@ -210,7 +211,8 @@ def open_run(run: Json) -> RunGoingOn | None:
     return RunGoingOn(
         run=UUID(str(run["id"])),
         deployment=UUID(str(run["deployment_id"])),
-        decision=_decision(labels),
+        # Of a run by hand, to which a user may have given any label, there is none.
+        decision=uuid_or_none(labels.get(DECISION_LABEL)),
         partition_key=key if isinstance(key, str) else None,
         asked=asked,
         by_time=by_time,
@@ -223,12 +225,12 @@ MOST_OF_ERROR = 2_000
 
 def ended_run(run: Json) -> EndedRun | None:
     """Return a run of a deployment that Prefect describes so, if it has ended."""
-    end, labels = end_in(run), _mapping(run.get("labels"))
+    end, labels = end_in(run), mapping_or_empty(run.get("labels"))
     asked = _moment(run.get("expected_start_time")) or _moment(run.get("created"))
     if end is None or end.at is None or asked is None or run.get("deployment_id") is None:
         return None
-    key, state = _mapping(run.get("parameters")).get(KEY_PARAMETER), _mapping(run.get("state"))
-    decision = _decision(labels)
+    key, state = mapping_or_empty(run.get("parameters")).get(KEY_PARAMETER), mapping_or_empty(run.get("state"))
+    decision = uuid_or_none(labels.get(DECISION_LABEL))
     by_time = bool(run.get("auto_scheduled")) or TICK_LABEL in labels
     return EndedRun(
         number=0,
@@ -256,7 +258,7 @@ def state_message(state: Json) -> str:
 
 
 def _state_at(run: Json) -> datetime | None:
-    return _moment(_mapping(run.get("state")).get("timestamp"))
+    return _moment(mapping_or_empty(run.get("state")).get("timestamp"))
 
 
 def _newest_state(run: Json) -> tuple[UUID, datetime] | None:
@@ -278,18 +280,6 @@ def _start_in(resource: Json, state: str) -> datetime | None:
 def _deployment_in(event: Json) -> UUID | None:
     related = (str(each.get("prefect.resource.id", "")) for each in event.get("related") or ())
     return next((UUID(each.removeprefix(_DEPLOYMENT)) for each in related if each.startswith(_DEPLOYMENT)), None)
-
-
-def _decision(labels: Mapping[str, Any]) -> UUID | None:
-    """Return the decision behind a run; `None` of a run by hand, to which a user may have given any label."""
-    try:
-        return UUID(str(labels[DECISION_LABEL]))
-    except (KeyError, ValueError):
-        return None
-
-
-def _mapping(data: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
 
 
 def _moment(text: object) -> datetime | None:
@@ -347,7 +337,7 @@ async def _ask(prefect: OpenPrefect, question: Callable[[PrefectApi], Awaitable[
 async def _why_failed(run: UUID, api: PrefectApi) -> str:
     """Return the message of a run's state, shortened; "" if it does not say that the run failed."""
     found = await api.get(f"/flow_runs/{run}")
-    state = _mapping(_mapping(found).get("state"))
+    state = mapping_or_empty(mapping_or_empty(found).get("state"))
     message = " ".join(state_message(state).split())
     if state.get("type") not in ("FAILED", "CRASHED"):
         return ""
@@ -423,7 +413,9 @@ async def _decided(api: PrefectApi, run: Json) -> Decided | None:
         return None
     created = datetime.fromisoformat(str(run["created"]))
     expected = _moment(run.get("expected_start_time"))
-    asked = None if context.asked is None else replace(context.asked, predecessor=_predecessor(run))
+    # Contract 8.17.
+    before = uuid_or_none(cast(Json, run["labels"]).get(PREDECESSOR_LABEL))
+    asked = None if context.asked is None else replace(context.asked, predecessor=before)
     return Decided(
         context.decision,
         UUID(str(run["deployment_id"])),
@@ -443,14 +435,6 @@ async def _decided(api: PrefectApi, run: Json) -> Decided | None:
 def _consumes_nothing(context: RunContext) -> bool:
     """Return True for the run of a backfill by keys, which no queue waits for."""
     return context.asked is None and not context.events and context.artifact is None
-
-
-def _predecessor(run: Json) -> UUID | None:
-    """Return the decision that a run's label names as the one before its own. Contract 8.17."""
-    try:
-        return UUID(str(cast(Json, run["labels"])[PREDECESSOR_LABEL]))
-    except (KeyError, ValueError):
-        return None
 
 
 async def _consumed(api: PrefectApi, context: RunContext) -> list[UUID]:

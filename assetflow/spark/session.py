@@ -8,7 +8,6 @@ again.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -29,13 +28,11 @@ from assetflow.spark.connect import (
     stop_recorded_server,
 )
 from assetflow.spark.java import use_java
-from assetflow.spark.watch import is_remote, is_task_running, leave_call, take_over_session
+from assetflow.spark.watch import is_remote, is_task_running, leave_call, logger, take_over_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
-logger = logging.getLogger("assetflow.spark")
 
 Mode = Literal["classic", "connect"]
 

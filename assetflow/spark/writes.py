@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,12 +15,10 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import CheckResult
 from assetflow.errors import AssetflowError, PublishFailed
 from assetflow.spark.data_files import AttemptId
-from assetflow.spark.watch import reason_of
+from assetflow.spark.watch import logger, reason_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-logger = logging.getLogger("assetflow.spark")
 
 Mode = Literal["overwrite", "append"]
 Metrics = dict[str, int | float]

@@ -5,7 +5,6 @@ Each step compares what should exist with what exists, so that the next call mak
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from assetflow.core.values.watchers import AssetWatcher
 from assetflow.core.wire.declarations import FlowDeclaration, resolved, uris_of_names
 from assetflow.core.wire.deployments import Deployed, ShownAutomation
 from assetflow.errors import AssetflowError, LedgerError, NameTaken
+from assetflow.evaluator.health import logger
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.prefect_io.automations import AutomationCore, Automations
@@ -174,8 +174,6 @@ def _watchers_of(deployed: Deployed) -> Iterable[AssetWatcher]:
     assets = () if deployed.declaration is None else deployed.declaration.assets
     return (watcher for asset in assets for watcher in asset.watchers)
 
-
-logger = logging.getLogger("assetflow.evaluator")
 
 LONGEST_REPORT = 50_000
 # So many automations of unchanged deployments are updated in a row: this version may show more than the one before.

@@ -8,7 +8,6 @@ not hold up the others.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -20,7 +19,7 @@ from assetflow.core.wire.deployments import NOTES, Deployed, RefusedDeployment, 
 from assetflow.errors import AssetflowError, InvalidSchedule, LedgerError, PrefectUnreachable, StatementRefused
 from assetflow.evaluator.consumers.announcements import RefusalBoard, Refusals
 from assetflow.evaluator.consumers.reconcile import Reconciler, SyncReport, WatcherNames, find_cycles, seldom_run
-from assetflow.evaluator.health import heard
+from assetflow.evaluator.health import heard, logger
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.prefect_io.automations import Automations
@@ -28,8 +27,6 @@ from assetflow.prefect_io.deployments import Deployments
 from assetflow.prefect_io.open_runs import OpenRuns
 from assetflow.prefect_io.rest import PrefectApi
 from assetflow.prefect_io.websocket import subscribe
-
-logger = logging.getLogger("assetflow.evaluator")
 
 
 class Warnings:
@@ -107,23 +104,13 @@ OVERLAP = timedelta(minutes=1)
 class Registry:
     """The consumers of one Prefect server.
 
-    Parameters:
-        seconds: the most seconds between two looks at Prefect.
-
     Attributes:
         report: the steps since the start, and the problems that exist now.
     """
 
-    def __init__(
-        self,
-        api: PrefectApi,
-        ledger: LedgerThread,
-        *,
-        seconds: float = SECONDS_BETWEEN_LOOKS,
-    ) -> None:
+    def __init__(self, api: PrefectApi, ledger: LedgerThread) -> None:
         self._url = api.connect_url
         self._ledger = ledger
-        self._seconds = seconds
         self._deployments = Deployments(api)
         self._automations = Automations(api)
         self._deployed: dict[UUID, Deployed] = {}
@@ -167,7 +154,7 @@ class Registry:
                 self._nudged.clear()
                 await self.sync()
                 looked()
-                await heard(self._nudged, self._seconds)
+                await heard(self._nudged, SECONDS_BETWEEN_LOOKS)
         finally:
             listening.cancel()
 
@@ -304,7 +291,7 @@ class Registry:
                 async with subscribe(self._url, prefixes=_CHANGES) as events:
                     async for _ in events:
                         self._nudged.set()
-            await asyncio.sleep(self._seconds)
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
 
     async def _look(self) -> None:
         """Note what changed in Prefect. A deployment stays noted until it is reconciled."""

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import heapq
-import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,13 +21,11 @@ from assetflow.core.rules.timers import Lead, Timer, follow, leaves_runs_behind,
 from assetflow.core.time.timetables import Tick
 from assetflow.core.values.consumers import Consumer
 from assetflow.errors import PrefectRefused, PrefectUnreachable, Unsendable
-from assetflow.evaluator.health import Health
+from assetflow.evaluator.health import Health, logger
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.records import ConsumerRecord, TimerRecord
 from assetflow.prefect_io.automation_text import shown_by
 from assetflow.prefect_io.flow_runs import TimeRuns
-
-logger = logging.getLogger("assetflow.evaluator")
 
 LOOK_EVERY = 2.0
 SETTLE_EVERY = 0.1

@@ -13,7 +13,9 @@ from assetflow.prefect_io.names import MATERIALIZATION_SUCCEEDED, RECORDING_LABE
 from assetflow.prefect_io.recordings import read_metadata
 from assetflow.prefect_io.rest import Json
 
+# How long parts may be missing before the recording's artifact has to be read.
 PATIENCE = timedelta(seconds=0.5)
+# How long they may be missing before the recording is taken without them, if it has no artifact.
 LAST_RESORT = timedelta(seconds=60)
 # So many ids are remembered.
 MOST = 50_000
@@ -95,16 +97,9 @@ class _Gathered:
 
 
 class Assembly:
-    """The recordings of which parts are missing.
+    """The recordings of which parts are missing."""
 
-    Parameters:
-        patience: how long parts may be missing before the recording's artifact has to be read.
-        last_resort: how long parts may be missing before the recording is taken without them, if it has no artifact.
-    """
-
-    def __init__(self, patience: timedelta = PATIENCE, last_resort: timedelta = LAST_RESORT) -> None:
-        self._patience = patience
-        self._last_resort = last_resort
+    def __init__(self) -> None:
         # By recording and, within it, by attempt.
         self._gathered: dict[UUID, dict[datetime, _Gathered]] = {}
 
@@ -132,7 +127,7 @@ class Assembly:
 
     def has_overdue(self, now: datetime) -> bool:
         """Return True if the parts of a recording are late."""
-        return any(now - _first(attempts).since >= self._patience for attempts in self._gathered.values())
+        return any(now - _first(attempts).since >= PATIENCE for attempts in self._gathered.values())
 
     def give_up(self, now: datetime, looked: datetime | None) -> list[Recording]:
         """Return the recordings whose missing parts are not expected any more, with the parts of the first attempt.
@@ -145,7 +140,7 @@ class Assembly:
         late = {
             recording: first
             for recording, first in firsts.items()
-            if now - first.since >= self._last_resort and looked is not None and looked > first.since
+            if now - first.since >= LAST_RESORT and looked is not None and looked > first.since
         }
         for recording in late:
             self.drop(recording)

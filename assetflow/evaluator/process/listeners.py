@@ -7,7 +7,6 @@ that this evaluator creates in Prefect come from memory.
 
 from __future__ import annotations
 
-import logging
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import asdict, replace
@@ -15,12 +14,10 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Self, cast
 
-from assetflow.evaluator.health import Health
+from assetflow.evaluator.health import Health, logger
 from assetflow.ledger import Ledger
 from assetflow.ledger.read.events import FeedPage, Position
 from assetflow.listeners import DeadlineMissed, DecisionMade, Listeners, RunCreated
-
-logger = logging.getLogger("assetflow.evaluator")
 
 CURSOR = "listeners"
 LOOK_EVERY = 1.0

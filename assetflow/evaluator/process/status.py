@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
@@ -17,7 +16,7 @@ from assetflow.core.explain import NotStarted, not_started_words
 from assetflow.core.rules.adoption import Decided
 from assetflow.core.values.words import count, iso
 from assetflow.errors import AssetflowError
-from assetflow.evaluator.health import Health, logger
+from assetflow.evaluator.health import Health, HeldUp, logger
 from assetflow.evaluator.incoming.catch_up import AHEAD, UPDATES, Sweeps
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.process.binding import CURSOR as PRUNED
@@ -27,7 +26,7 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import NO_WATCHERS, WatchingStatus
 from assetflow.prefect_io.connection import unreadable
 from assetflow.prefect_io.logs import ArtifactLog, EventLog
-from assetflow.prefect_io.open_runs import not_started, past_decisions
+from assetflow.prefect_io.open_runs import OpenPrefect, not_started, past_decisions
 from assetflow.prefect_io.recordings import created, ids_in_artifact, part_of_recording
 from assetflow.prefect_io.rest import Json, PrefectApi, prefect_api
 
@@ -37,18 +36,7 @@ MOST = 1_000
 # Prefect returns at most so many runs at once.
 MOST_RUNS = 200
 
-OpenPrefect = Callable[[], AbstractAsyncContextManager[PrefectApi]]
-
 STORE_EVERY = 2.0
-
-
-@dataclass(frozen=True)
-class HeldUp:
-    """Something that the evaluator cannot do now, since when, and why."""
-
-    name: str
-    since: datetime
-    reason: str
 
 
 class HeldUpWriter:
@@ -67,15 +55,11 @@ class HeldUpWriter:
         written: list[dict[str, Any]] | None = None
         while True:
             self._health.up("reporting what is held up")
-            now = [asdict(each) | {"since": iso(each.since)} for each in self._found()]
+            now = [asdict(each) | {"since": iso(each.since)} for each in self._health.held_up]
             if now != written:
                 await self._ledger.call(self._ledger.writer.set_cursor, HELD_UP, now)
                 written = now
             await asyncio.sleep(STORE_EVERY)
-
-    def _found(self) -> list[HeldUp]:
-        since = self._health.since
-        return [HeldUp(name, since[name], reason) for name, reason in self._health.troubles.items()]
 
 
 def held_up(reader: Reader) -> list[HeldUp]:
@@ -232,8 +216,9 @@ async def _not_started(api: PrefectApi, reader: Reader, now: datetime) -> Sequen
 
 
 async def _lag(api: PrefectApi, reader: Reader, now: datetime) -> Lag:
-    stored = await _artifacts(api, _read_up_to(reader, "artifacts"))
-    stored += await _events(api, _read_up_to(reader, "events"), now)
+    stored = await _first(ArtifactLog(api).updates_since(_read_up_to(reader, "artifacts")), _of_artifact)
+    events = EventLog(api).between(_read_up_to(reader, "events"), now + AHEAD, UPDATES)
+    stored += await _first(events, _of_event)
     known = reader.events.known({number for each in stored for number in each.numbers})
     # The other content of a retry is never recorded: a recording is known if the ledger has any of its attempts.
     recorded = {each.recording for each in stored if not known.isdisjoint(each.numbers)}
@@ -248,26 +233,21 @@ def _read_up_to(reader: Reader, log: str) -> datetime:
     return floor if cursor is None else max(floor, cursor - Sweeps().overlap)
 
 
-async def _artifacts(api: PrefectApi, since: datetime) -> list[_Stored]:
+async def _first(log: AsyncIterator[Json], read: Callable[[Json], Sequence[_Stored]]) -> list[_Stored]:
+    """Return the first recordings in one of Prefect's logs."""
     found: list[_Stored] = []
-    async for artifact in ArtifactLog(api).updates_since(since):
-        found += _of_artifact(artifact)
+    async for each in log:
+        found += read(each)
         if len(found) == MOST:
             break
     return found
 
 
-async def _events(api: PrefectApi, since: datetime, now: datetime) -> list[_Stored]:
-    """Return the recordings from outside assetflow; the events of its own tasks are in their artifacts too."""
-    found: list[_Stored] = []
-    async for event in EventLog(api).between(since, now + AHEAD, UPDATES):
-        number = UUID(str(event["id"]))
-        if not _is_part(event):
-            moment = datetime.fromisoformat(str(event.get("received") or event["occurred"]))
-            found.append(_Stored(number, moment, frozenset({number})))
-        if len(found) == MOST:
-            break
-    return found
+def _of_event(event: Json) -> list[_Stored]:
+    """Return the recording of an event from outside assetflow; those of its own tasks are in their artifacts too."""
+    number = UUID(str(event["id"]))
+    moment = datetime.fromisoformat(str(event.get("received") or event["occurred"]))
+    return [] if _is_part(event) else [_Stored(number, moment, frozenset({number}))]
 
 
 def _of_artifact(artifact: Json) -> list[_Stored]:

@@ -8,7 +8,6 @@ until its end is asked for.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -17,7 +16,7 @@ from uuid import UUID
 from assetflow.core.rules.ended_runs import RunChange, RunEnd, RunGoingOn
 from assetflow.crash_points import reach
 from assetflow.errors import AssetflowError, LedgerError, PrefectRefused, PrefectUnreachable
-from assetflow.evaluator.health import Health, Loop
+from assetflow.evaluator.health import Health, Loop, logger
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.evaluator.runs.launch import Launch
 from assetflow.ledger.read.explanations import decision_explanation
@@ -47,7 +46,6 @@ class RunWatch:
         on_ended: called after the end of a run, which may lead to a new decision.
         now: returns the time.
         read_logs: records what Prefect's logs have by now. What a run has updated counts before its end (8.16).
-        ask_every: the seconds between two requests to Prefect.
     """
 
     def __init__(
@@ -59,7 +57,6 @@ class RunWatch:
         on_ended: Callable[[], None],
         read_logs: Callable[[], Awaitable[None]],
         now: Callable[[], datetime],
-        ask_every: float = ASK_EVERY,
     ) -> None:
         self._ledger = ledger
         self._decisions, self._freshness, self._writer = ledger.reader.decisions, ledger.reader.freshness, ledger.writer
@@ -69,7 +66,6 @@ class RunWatch:
         self._on_ended = on_ended
         self._read_logs = read_logs
         self._now = now
-        self._ask_every = ask_every
         self._asked_last: UUID | None = None
         self._hears = False
 
@@ -86,7 +82,7 @@ class RunWatch:
                 for run, end in (await self._runs.ended(await self._next_runs())).items():
                     await self.end(run, end)
                 self._health.up("asking for runs")
-                await asyncio.sleep(self._ask_every)
+                await asyncio.sleep(ASK_EVERY)
 
     async def listen(self, changes: AsyncIterator[RunChange]) -> None:
         """Follow the changes that Prefect sends, after a look at those that it has not sent.
@@ -216,8 +212,6 @@ class RunWatch:
     def _moved(self, moment: datetime | None) -> datetime | None:
         return None if moment is None else self._ledger.by_ledger(moment)
 
-
-logger = logging.getLogger("assetflow.evaluator")
 
 LOOK_EVERY = 5.0
 AT_ONCE = 50
