@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial, update_wrapper
 from inspect import Parameter, Signature
@@ -257,14 +256,6 @@ class _AssetDecorator:
 asset: AssetDecorator = cast(Any, _AssetDecorator())
 
 
-@dataclass(frozen=True)
-class _Parameters:
-    """The parameters of an asset's function: those that are inlets, by name, and those of the flow."""
-
-    inlets: Mapping[str, Asset | AssetRef]
-    of_flow: tuple[Parameter, ...]
-
-
 def _define(
     function: Callable[..., Any],
     outlets: tuple[Outlet, ...],
@@ -274,11 +265,11 @@ def _define(
 ) -> AssetDefinition[..., Any]:
     own = list(PublicSignature(function).signature.parameters.values())
     with_spark = (bool(own) and own[0].name == SPARK) if spark is None else spark is not False
-    parameters = _parameters_of(function, own[1:] if with_spark else own)
-    inlets = tuple(parameters.inlets.values())
+    named, of_flow = _parameters_of(function, own[1:] if with_spark else own)
+    inlets = tuple(named.values())
     of_task = {**task_options, "inlets": inlets, "outlets": outlets}
     made = _task(function, with_spark, spark if isinstance(spark, Mapping) else {}, of_task)
-    body = _flow_body(function, made, parameters)
+    body = _flow_body(function, made, named, of_flow)
     return _as_definition(flow(produces=outlets, reads=inlets, **options)(body), outlets)
 
 
@@ -296,9 +287,14 @@ def _task(
     return spark_task(**options, **profile)(function)
 
 
-def _flow_body(function: Callable[..., Any], made: AssetTask[..., Any], parameters: _Parameters) -> Callable[..., Any]:
+def _flow_body(
+    function: Callable[..., Any],
+    made: AssetTask[..., Any],
+    inlets: Mapping[str, Asset | AssetRef],
+    of_flow: Sequence[Parameter],
+) -> Callable[..., Any]:
     """Return the flow's function, which looks up the inlets and runs the task."""
-    look_up = partial(_inlet_assets, function, parameters.inlets)
+    look_up = partial(_inlet_assets, function, inlets)
 
     def run(**given: Any) -> Any:
         return made(**look_up(), **given)
@@ -308,12 +304,14 @@ def _flow_body(function: Callable[..., Any], made: AssetTask[..., Any], paramete
 
     is_async = inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
     body: Any = update_wrapper(run_async if is_async else run, function)
-    body.__signature__ = Signature(list(parameters.of_flow))
+    body.__signature__ = Signature(of_flow)
     return body
 
 
-def _parameters_of(function: Callable[..., Any], own: Iterable[Parameter]) -> _Parameters:
-    """Sort parameters into inlets and parameters of the flow, without those that assetflow fills in."""
+def _parameters_of(
+    function: Callable[..., Any], own: Iterable[Parameter]
+) -> tuple[Mapping[str, Asset | AssetRef], Sequence[Parameter]]:
+    """Return which parameters are inlets, by name, and which the flow has, without those that assetflow fills in."""
     inlets: dict[str, Asset | AssetRef] = {}
     of_flow: list[Parameter] = []
     where = f"asset {function.__qualname__}"
@@ -332,7 +330,7 @@ def _parameters_of(function: Callable[..., Any], own: Iterable[Parameter]) -> _P
                 inlets[name] = Asset.ref(name=name) if known is None else known
             except InvalidAsset as error:
                 raise error.at(f"{where}, parameter {name!r}") from error
-    return _Parameters(inlets, tuple(of_flow))
+    return inlets, of_flow
 
 
 def _inlet_assets(function: Callable[..., Any], inlets: Mapping[str, Asset | AssetRef]) -> dict[str, Asset]:

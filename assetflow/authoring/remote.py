@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Self, cast
+from contextlib import AbstractContextManager
+from typing import Any, cast
 from urllib.parse import quote
 
 import httpx
@@ -22,7 +23,7 @@ _NOT_OURS = "the server that answers is not assetflow"
 _FIXES = {401: "Give the right API key (ASSETFLOW_API_KEY)"}
 
 
-class RemoteApi:
+class RemoteApi(AbstractContextManager["RemoteApi"]):
     """A client of one API. A context manager.
 
     Parameters:
@@ -104,9 +105,6 @@ class RemoteApi:
         """
         items = [{"partition_key": key, "data_version": version} for key, version in versions.items()]
         self.post(f"/api/v1/assets/{quote(asset.uri, safe='')}/observations", {"items": items})
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._client.close()

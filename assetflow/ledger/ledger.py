@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Literal
 from uuid import UUID, uuid4
 
@@ -36,7 +36,7 @@ from assetflow.ledger.write.store import Store
 from assetflow.ledger.write.writer import Writer
 
 
-class Ledger(Store):
+class Ledger(Store, AbstractContextManager["Ledger"]):
     """One ledger, open for reading and writing; thread safe.
 
     `ledger.writer` has the operations, each of which is one transaction, and `ledger.reader` the reads.
@@ -112,12 +112,7 @@ class Ledger(Store):
         """Close all connections to the database. The ledger cannot be used afterwards."""
         self._engine.dispose()
 
-    def __enter__(self) -> Ledger:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

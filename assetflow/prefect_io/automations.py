@@ -43,7 +43,7 @@ from assetflow.core.values.conditions import AssetAny, Condition, Gate, Leaf, To
 from assetflow.core.values.schedule_values import ScheduleValue, to_schedule
 from assetflow.core.values.schedules import ConsumerOptions, Schedule
 from assetflow.core.values.words import LONGEST
-from assetflow.core.wire.deployments import Deployed, ShownAutomation
+from assetflow.core.wire.deployments import ShownAutomation
 from assetflow.errors import InvalidSchedule, UnsupportedDelivery
 from assetflow.prefect_io.automation_text import (
     automation_description,
@@ -405,10 +405,6 @@ class Automations(ChangeFeed[ShownAutomation]):
         rows = await self._api.get(f"/automations/related-to/{deployment_resource_id(deployment_id)}")
         ours = [row for row in cast("list[Json]", rows or []) if SCHEDULE_TAG in (row.get("tags") or ())]
         return to_shown(ours[0]) if ours else None
-
-    def wanted(self, deployed: Deployed) -> AutomationCore:
-        """Return the automation that a deployment should have, without `enabled`."""
-        return automation_for(deployed.id, deployed.name, deployed.options)
 
     def refused(self, deployment_id: UUID, name: str, options: ConsumerOptions | None, why: str) -> AutomationCore:
         """Return the automation of a deployment that is refused, without `enabled`.

@@ -21,6 +21,7 @@ from assetflow.core.watchers.intake import Watched, WatcherIntake
 from assetflow.core.watchers.table_changes import Found, intake_of
 from assetflow.errors import WatchingFailed
 from assetflow.watching.kinds.files import FsspecFiles
+from assetflow.watching.watching import WatchedSource
 
 SECONDS_TO_ANSWER = 120.0
 
@@ -209,8 +210,8 @@ class Polled(Protocol):
         """Let a look end that does not answer, if the source can do that."""
 
 
-class PolledSource:
-    """The changes of what one watcher looks at.
+class PolledSource(WatchedSource):
+    """The changes of what one watcher looks at. They are recorded at the next look: it does not tell how much waits.
 
     Parameters:
         cursor: the cursor that the ledger has; `None` for a new watcher.
@@ -249,10 +250,6 @@ class PolledSource:
         if self._found is not None:
             self._cursor, self._found = self._found.cursor, None
         return ()
-
-    async def lag(self) -> int | None:
-        """Return `None`: what has changed is recorded at the next look."""
-        return None
 
     async def _look(self) -> Found:
         found = await self._looks.take(partial(self._polled.look, self._cursor), self._polled.cancel)

@@ -55,7 +55,7 @@ from assetflow.watching.watching import WatchedSource, Watching, WatchPlan
 SECONDS_TO_END = 1.0
 
 
-class ClassSource:
+class ClassSource(WatchedSource):
     """The changes that the class of a watcher yields."""
 
     def __init__(self, process: Process, watched: Watched, cursor: object, now: Callable[[], datetime]) -> None:
@@ -91,10 +91,6 @@ class ClassSource:
         with suppress(ConnectionError):
             await self._say(None)
         return ()
-
-    async def lag(self) -> int | None:
-        """Return `None`: the class does not tell."""
-        return None
 
     async def _say(self, order: dict[str, object] | None) -> None:
         assert self._process.stdin is not None

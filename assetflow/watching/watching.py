@@ -73,7 +73,7 @@ class WatchedSource(Protocol):
 
     async def lag(self) -> int | None:
         """Return how much waits; `None` if the source does not tell."""
-        ...
+        return None
 
 
 OpenSource = Callable[[WatchPlan, LedgerThread], AbstractAsyncContextManager[WatchedSource]]
@@ -206,16 +206,13 @@ class Watching:
         reach("between-ledger-and-acknowledgement")
         if tokens := await source.recorded():
             reach("between-acknowledgement-and-note")
-            await self._write(partial(self._forget, tokens))
+            await self._write(partial(self._ledger.call, self._writer.acknowledged, tokens))
         if new or intake.refused:
             logger.info("%s: %d updates, %d refused", _names(plan), new, len(intake.refused))
 
     async def _intake(self, intake: WatcherIntake) -> int:
         done = await self._ledger.call(self._writer.record, intake, self._ledger.now())
         return sum(len(recorded.events) for recorded, _ in done)
-
-    async def _forget(self, notes: Sequence[UUID]) -> None:
-        await self._ledger.call(self._writer.acknowledged, notes)
 
     async def _set_state(self, plan: WatchPlan, state: str, error: str = "") -> None:
         await self._ledger.call(self._writer.set_state, plan.names, state, error, self._ledger.now())

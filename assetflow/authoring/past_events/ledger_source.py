@@ -208,11 +208,8 @@ class RemoteLedger:
 
 def _parameters(query: PastEventQuery) -> dict[str, str | int]:
     kind, value = query.token
-    params: dict[str, str | int] = {kind: value}
-    for name, moment in (("after", query.after), ("before", query.before)):
-        if moment is not None:
-            params[name] = moment.isoformat()
-    return params
+    times = {"after": query.after, "before": query.before}
+    return {kind: value, **{name: moment.isoformat() for name, moment in times.items() if moment is not None}}
 
 
 class RecordedSource:

@@ -23,7 +23,7 @@ from assetflow.errors import AssetflowError, LedgerError, NameTaken
 from assetflow.evaluator.health import logger
 from assetflow.evaluator.ledger_thread import LedgerThread
 from assetflow.ledger.records import ConsumerRecord
-from assetflow.prefect_io.automations import AutomationCore, Automations
+from assetflow.prefect_io.automations import AutomationCore, Automations, automation_for
 from assetflow.prefect_io.open_runs import OpenRuns
 
 _LAZY = "is Lazy and never runs: no asset that it or a flow below it makes has a FreshnessPolicy"
@@ -267,9 +267,7 @@ class Reconciler:
         Raises:
             PrefectUnreachable, PrefectRefused, LedgerError, AssetflowError: its schedule cannot be used.
         """
-        wanted = None
-        if deployed.is_scheduled:
-            wanted = self._automations.wanted(deployed)
+        wanted = automation_for(deployed.id, deployed.name, deployed.options) if deployed.is_scheduled else None
         kept = await self._keep(known, shown)
         # The automation's switch is the pause. A deleted automation is made again as the ledger remembers it.
         paused = not kept.enabled if kept is not None else known is not None and known.consumer.paused

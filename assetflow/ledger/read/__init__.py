@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Executable, Select
+from sqlalchemy import ColumnElement, Executable, Select, or_
 
+from assetflow.ledger.sql.bulk import begins_with
 from assetflow.ledger.sql.engine import Connect
 
 Given = Mapping[str, object]
@@ -46,6 +47,16 @@ def newest_first(query: Select[Any], number: ColumnElement[int], before: int | N
     """
     page = query.order_by(number.desc()).limit(limit)
     return page if before is None else page.where(number < before)
+
+
+def named(column: ColumnElement[str], texts: Sequence[str], prefixes: Sequence[str]) -> Sequence[ColumnElement[bool]]:
+    """Return that a column contains one of these texts, in any case, and begins with one of these, in the same case.
+
+    In a text, `%` and `_` are wildcards. No texts and no prefixes are no condition.
+    """
+    contains = [column.ilike(f"%{text}%", escape="\\") for text in texts]
+    begins = [begins_with(column, text) for text in prefixes]
+    return [or_(*conditions) for conditions in (contains, begins) if conditions]
 
 
 def given(*conditions: tuple[ColumnElement[Any], object]) -> list[ColumnElement[bool]]:

@@ -14,9 +14,9 @@ from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, f
 from assetflow.core.grouping import grouped
 from assetflow.core.shapes import TextOrNull, shape
 from assetflow.core.values.conditions import Token
-from assetflow.ledger.read import Topic
+from assetflow.ledger.read import Topic, named
 from assetflow.ledger.records import Activity, AssetRecord, Order, RedactedExtra
-from assetflow.ledger.sql.bulk import begins_with, in_values
+from assetflow.ledger.sql.bulk import in_values
 from assetflow.ledger.sql.rows import readable_name
 from assetflow.ledger.sql.tables import (
     ALIAS,
@@ -335,13 +335,10 @@ def names_of_assets(connection: Connection, uris: Collection[str]) -> dict[str, 
 
 
 def _conditions(where: AssetFilter) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
-    for column, texts in ((READABLE_NAME, where.name), (ASSET.c.uri, where.uri)):
-        if texts:
-            found.append(or_(*(column.ilike(f"%{text}%", escape="\\") for text in texts)))
-    for column, texts in ((READABLE_NAME, where.name_prefix), (ASSET.c.uri, where.uri_prefix)):
-        if texts:
-            found.append(or_(*(begins_with(column, text) for text in texts)))
+    found = [
+        *named(READABLE_NAME, where.name, where.name_prefix),
+        *named(ASSET.c.uri, where.uri, where.uri_prefix),
+    ]
     if where.search:
         text = where.search
         names = select(ASSET_NAME.c.uri).where(ASSET_NAME.c.name.icontains(text, autoescape=True))

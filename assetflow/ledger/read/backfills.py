@@ -253,13 +253,10 @@ class BackfillReader(StateTopic):
 
     def progress(self, number: int) -> list[WaveColumn]:
         """Return the consumers of a backfill, wave by wave, with the number of their targets in each state."""
-        found: dict[tuple[int, str], dict[str, int]] = {}
-        for wave, name, state, count in self._rows(_PROGRESS, {"backfill": number}):
-            found.setdefault((wave, name), {})[state] = count
-        return [
-            WaveColumn(wave, name, {state: counts.get(state, 0) for state in _STATES})
-            for (wave, name), counts in found.items()
-        ]
+        rows = self._rows(_PROGRESS, {"backfill": number})
+        found = grouped(((wave, name), (state, count)) for wave, name, state, count in rows)
+        none = dict.fromkeys(_STATES, 0)
+        return [WaveColumn(wave, name, none | dict(counts)) for (wave, name), counts in found.items()]
 
     def targets(
         self, number: int, *, state: StepState | None = None, after: int = -1, limit: int = 100

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,6 +12,7 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, func, literal, or_, select, union_all
 
 from assetflow.core.explain.plan import PlannedConsumer
+from assetflow.core.grouping import grouped
 from assetflow.core.rules.ended_runs import FAILED_OUTCOMES
 from assetflow.core.rules.evaluation import facts_of
 from assetflow.core.rules.timers import Timer
@@ -302,19 +302,16 @@ class ConsumerReader(Topic):
             with_last: whether to look for the latest decision of each, which is most of the work.
         """
         numbers = {"numbers": [record.consumer.id for record in records]}
-        queues: defaultdict[int, _Queue] = defaultdict(_Queue)
         with self._connect() as connection:
-            for consumer, uri, keys, events in connection.execute(_PENDING, numbers):
-                queues[consumer].add(uri, keys, int(events))
-            uris = {"uris": {uri for queue in queues.values() for uri in queue.uris}}
-            tokens: defaultdict[str, set[Token]] = defaultdict(set)
-            for uri, kind, value in connection.execute(_TOKENS, uris):
-                tokens[uri].add(Token(kind, value))
+            queues = grouped((consumer, row) for consumer, *row in connection.execute(_PENDING, numbers))
+            uris = {"uris": {uri for queue in queues.values() for uri, _, _ in queue if uri is not None}}
+            tokens = grouped((uri, Token(kind, value)) for uri, kind, value in connection.execute(_TOKENS, uris))
             decisions = connection.execute(_LAST, numbers) if with_last else ()
             last = {each.consumer: each for each in map(decision_from_row, decisions)}
-        known = {uri: frozenset((Token("uri", uri), *tokens[uri])) for uri in uris["uris"]}
+        known = {uri: frozenset((Token("uri", uri), *tokens.get(uri, ()))) for uri in uris["uris"]}
         return [
-            _overview(record, queues[record.consumer.id], last.get(record.consumer.id), known) for record in records
+            _overview(record, queues.get(record.consumer.id, ()), last.get(record.consumer.id), known)
+            for record in records
         ]
 
     def with_times(self) -> list[ConsumerRecord]:
@@ -330,28 +327,22 @@ class ConsumerReader(Topic):
         return [_record(row) for row in self._rows(query)]
 
 
-@dataclass
-class _Queue:
-    """A queue as lists show it: the assets of a plain one, the number of keys of a partitioned one."""
-
-    uris: set[str] = field(default_factory=set[str])
-    keys: int = 0
-    events: int = 0
-
-    def add(self, uri: str | None, keys: int, events: int) -> None:
-        self.events += events
-        if uri is None:
-            self.keys = keys
-        else:
-            self.uris.add(uri)
-
-
 def _overview(
-    record: ConsumerRecord, queue: _Queue, last: DecisionRecord | None, tokens: Mapping[str, frozenset[Token]]
+    record: ConsumerRecord,
+    queue: Collection[Sequence[Any]],
+    last: DecisionRecord | None,
+    tokens: Mapping[str, frozenset[Token]],
 ) -> ConsumerOverview:
+    """Return a consumer as lists show it.
+
+    Parameters:
+        queue: its rows of `_PENDING`, each with a URI, a number of keys and a number of events.
+    """
     schedule = record.consumer.schedule
-    facts = facts_of(schedule, None, {uri: {None: 1} for uri in queue.uris}, lambda uri: tokens[uri])
-    return ConsumerOverview(record, len(facts.keys() & schedule.tokens), queue.keys, queue.events, last)
+    pending = {uri: {None: 1} for uri, _, _ in queue if uri is not None}
+    facts = facts_of(schedule, None, pending, lambda uri: tokens[uri])
+    keys = sum(keys for uri, keys, _ in queue if uri is None)
+    return ConsumerOverview(record, len(facts.keys() & schedule.tokens), keys, sum(int(row[2]) for row in queue), last)
 
 
 def _conditions(where: ConsumerFilter) -> list[ColumnElement[bool]]:

@@ -138,11 +138,8 @@ class DecisionReader(Topic):
 
     def beginning(self, start: IdStart, most: int) -> list[UUID]:
         """Return the ids of decisions whose id, or whose flow run's id, begins so, at most `most`."""
-        found: dict[UUID, None] = {}
-        for column in (DECISION.c.id, DECISION.c.flow_run_id):
-            query = select(DECISION.c.id).where(column.between(start.first, start.last)).limit(most)
-            found |= dict.fromkeys(self._scalars(query))
-        return list(found)[:most]
+        begins = (column.between(start.first, start.last) for column in (DECISION.c.id, DECISION.c.flow_run_id))
+        return list(self._scalars(select(DECISION.c.id).where(or_(*begins)).limit(most)))
 
     def is_compared(self, flow_run_id: UUID) -> bool:
         """Return True if the ledger knows a flow run, and what it makes is compared (8.6)."""

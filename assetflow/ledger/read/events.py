@@ -20,7 +20,7 @@ from assetflow.core.values.consumers import Receipt
 from assetflow.core.values.events import AssetEvent, CheckedData, Pin, Recording, SourceFlowRun
 from assetflow.core.values.words import IdStart
 from assetflow.core.wire.events import origin_from_json
-from assetflow.ledger.read import Topic, newest_first
+from assetflow.ledger.read import Topic, named, newest_first
 from assetflow.ledger.read.consumers import missed_after
 from assetflow.ledger.read.decisions import DECISIONS, decisions_with_events
 from assetflow.ledger.read.reader import Reader
@@ -213,18 +213,14 @@ def _matching(query: Any, where: EventFilter) -> Any:
     return query.where(*_conditions_on_names(where))
 
 
-def _conditions_on_names(where: EventFilter) -> list[ColumnElement[bool]]:
-    found: list[ColumnElement[bool]] = []
-    if where.task is not None:
-        # Prefect names a task run by its task, a hyphen and three characters.
-        length = len(where.task)
-        named = and_(func.length(_TASK) == length + 4, func.substr(_TASK, 1, length) == where.task)
-        found.append(or_(eq(_TASK, where.task), named))
-    if where.name:
-        found.append(or_(*(_NAME.ilike(f"%{text}%", escape="\\") for text in where.name)))
-    if where.name_prefix:
-        found.append(or_(*(begins_with(_NAME, text) for text in where.name_prefix)))
-    return found
+def _conditions_on_names(where: EventFilter) -> Sequence[ColumnElement[bool]]:
+    found = named(_NAME, where.name, where.name_prefix)
+    if where.task is None:
+        return found
+    # Prefect names a task run by its task, a hyphen and three characters.
+    length = len(where.task)
+    is_run = and_(func.length(_TASK) == length + 4, func.substr(_TASK, 1, length) == where.task)
+    return [or_(eq(_TASK, where.task), is_run), *found]
 
 
 _COUNTS = (

@@ -396,8 +396,7 @@ class PastReader(Topic):
         """
         with self._connect() as connection:
             then = _Then(connection, consumer, since, moment)
-            source = _SourceThen(connection, then)
-            state = State(source)
+            state = State(then)
             state.begin(LAST + 1)
             queues = {key: _queue(state, consumer, key, events, moment) for key, events in then.queues.items()}
             if not queues and consumer.is_timed and not consumer.schedule.is_partitioned:
@@ -412,9 +411,8 @@ class PastReader(Topic):
         """
         with self._connect() as connection:
             then = _Then(connection, consumer, since, moment)
-            source = _SourceThen(connection, then)
-            clocks = {key: clock for (_, key), clock in source.queue_clocks(())}
-            hours = dict(source.consumer_clocks(())).get(consumer.id)
+            clocks = {key: clock for (_, key), clock in then.queue_clocks(())}
+            hours = dict(then.consumer_clocks(())).get(consumer.id)
             return Beginning(then.queues, clocks, hours, frozenset(then.running))
 
 
@@ -425,11 +423,11 @@ def _queue(
     return QueuedEvents(events, Counter(event.uri for event in events), key, waiting)
 
 
-class _Then:
-    """The rows that say what was queued for a consumer at a moment."""
+class _Then(QueueSource):
+    """The tables, with the queues of one consumer and its clocks as they were at a moment."""
 
     def __init__(self, connection: Connection, consumer: Consumer, since: datetime, moment: datetime) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self.consumer = consumer
         self.since = since
         self.moment = moment
@@ -441,15 +439,9 @@ class _Then:
 
     def dropped(self) -> int:
         """Return how many updates were refused between the last decision and the moment."""
-        made = self._connection.scalar(select(DECISION.c.made).where(DECISION.c.number == self.last))
+        made = self.connection.scalar(select(DECISION.c.made).where(DECISION.c.number == self.last))
         after = self.since if made is None else max(made, self.since)
-        return self._connection.execute(_DROPPED, self._values(**self._span(), since=after)).scalar_one()
-
-    def clocks(self) -> Iterable[tuple[str | None, datetime, datetime | None, datetime | None]]:
-        """Yield the last decision of each queue: target key, instant, when its run was to start, its opening."""
-        numbers = [number for _, number in self._connection.execute(_DECIDED, self._values())]
-        for key, *times in self._connection.execute(_CLOCKS, {"numbers": numbers}):
-            yield key, times[0], times[1], times[2]
+        return self.connection.execute(_DROPPED, self._values(**self._span(), since=after)).scalar_one()
 
     def _queues(self) -> dict[str | None, list[AssetEvent]]:
         found: dict[tuple[int, str | None], AssetEvent] = {}
@@ -459,51 +451,44 @@ class _Then:
             (_TAKEN_LATER, self._span()),
         ]
         for query, values in queries:
-            for row in self._connection.execute(query, self._values(**values)):
+            for row in self.connection.execute(query, self._values(**values)):
                 found[row.sequence, row[-1]] = event_from_row(row)
         in_order = sorted(found, key=lambda place: (place[1] or "", place[0]))
         return grouped((place[1], found[place]) for place in in_order)
 
     def _span(self) -> dict[str, int]:
-        place = self._connection.scalar(_PLACE, self._values()) or 0
+        place = self.connection.scalar(_PLACE, self._values()) or 0
         # An event may be recorded somewhat later, or earlier, than others that occurred at the same time.
         return {"first": place - LOOKED_BACK, "place": place + LOOKED_BACK // 10}
 
     def _values(self, **more: Any) -> dict[str, Any]:
         return {"consumer": self.consumer.id, "moment": self.moment} | more
 
-
-class _SourceThen(QueueSource):
-    """The tables, with the queues of one consumer and its clocks as they were at a moment."""
-
-    def __init__(self, connection: Connection, then: _Then) -> None:
-        super().__init__(connection)
-        self._then = then
-
     def pending_keys(self, consumer: int) -> Iterable[str | None]:
-        return list(self._then.queues)
+        return list(self.queues)
 
     def counts(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, str, str | None, int]]:
-        for key, events in self._then.queues.items():
+        for key, events in self.queues.items():
             counted = Counter((event.uri, event.partition_key) for event in events)
             for (uri, part), number in counted.items():
-                yield (self._then.consumer.id, key), uri, part, number
+                yield (self.consumer.id, key), uri, part, number
 
     def queued(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, int]]:
-        for key, events in self._then.queues.items():
-            yield from (((self._then.consumer.id, key), event.sequence or 0) for event in events)
+        for key, events in self.queues.items():
+            yield from (((self.consumer.id, key), event.sequence or 0) for event in events)
 
     def busy(self, consumers: Collection[int]) -> Iterable[QueueKey]:
-        return [(self._then.consumer.id, key) for key in self._then.running]
+        return [(self.consumer.id, key) for key in self.running]
 
     def consumer_clocks(self, consumers: Collection[int]) -> Iterable[tuple[int, ConsumerClock]]:
-        clock = _hours(self._then.consumer, self._then.since, self._then.moment)
-        return [] if clock is None else [(self._then.consumer.id, clock)]
+        clock = _hours(self.consumer, self.since, self.moment)
+        return [] if clock is None else [(self.consumer.id, clock)]
 
     def queue_clocks(self, queues: Collection[QueueKey]) -> Iterable[tuple[QueueKey, QueueClock]]:
-        for key, made, scheduled, opening in self._then.clocks():
+        numbers = [number for _, number in self.connection.execute(_DECIDED, self._values())]
+        for key, made, scheduled, opening in self.connection.execute(_CLOCKS, {"numbers": numbers}):
             clock = QueueClock(closed=opening, decided=made, started=scheduled or made)
-            yield (self._then.consumer.id, key), clock
+            yield (self.consumer.id, key), clock
 
 
 def _hours(consumer: Consumer, since: datetime, moment: datetime) -> ConsumerClock | None:

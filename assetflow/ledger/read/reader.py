@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from socket import gethostname
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -183,7 +182,7 @@ _TOPICS = {
 _WITH_STATES = frozenset({"backfills", "comparing", "freshness", "what_if"})
 
 
-class Reader(Topic):
+class Reader(Topic, AbstractContextManager["Reader"]):
     """The reads of a ledger; thread safe. Each read sees what is committed when it begins.
 
     All reads raise `LedgerError` if the ledger cannot be read.
@@ -270,12 +269,7 @@ class Reader(Topic):
         """Close all connections to the database."""
         self._engine.dispose()
 
-    def __enter__(self) -> Reader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     @cached_property

@@ -147,8 +147,8 @@ def _find(connection: Connection, number: int) -> tuple[Backfill, bool]:
     return BACKFILLS.read(row), row[-1] is not None
 
 
-_COLUMNS = [each for each in ENDED_RUNS.columns if each.name != "number"]
-_ADD = insert_rows(*_COLUMNS, ENDED_RUN.c.stored)
+# The database counts the runs.
+_ADD = insert_rows(*ENDED_RUNS.columns[1:], ENDED_RUN.c.stored)
 _KNOWN = select(ENDED_RUN.c.flow_run_id, ENDED_RUN.c.state_at).where(in_values(ENDED_RUN.c.flow_run_id, "runs"))
 _DROP = delete(ENDED_RUN).where(in_values(ENDED_RUN.c.flow_run_id, "runs"))
 # A deployment that is a consumer and declares outlets has both names, which are one.
@@ -220,7 +220,10 @@ class EndedRunWriter(ReportWriter):
             known: Mapping[UUID, datetime] = dict(connection.execute(_KNOWN, {"runs": list(wanted)}).tuples().all())
             new = [each for run, each in wanted.items() if run not in known or known[run] < _state_at(each)]
             connection.execute(_DROP, {"runs": [each.flow_run_id for each in new]})
-            _ADD.run(connection, [_row(each, flows[each.deployment_id], now) for each in new])
+            named = [replace(each, flow=flows[each.deployment_id]) for each in new]
+            # Of one that did not fail, there is nothing to tell.
+            rows = [(*ENDED_RUNS.row(each)[1:], None if each.has_failed else now) for each in named]
+            _ADD.run(connection, rows)
         return len(new)
 
     def go_on(self, states: Mapping[UUID, datetime]) -> None:
@@ -263,12 +266,6 @@ class FailedChecksWriter(ReportWriter):
         """Return what failed a check and Prefect's log was not seen to have, oldest first."""
         with self._store.reads() as connection:
             return list(map(FAILED.read, connection.execute(_CHECKS_TO_TELL.limit(limit))))
-
-
-def _row(run: EndedRun, flow: str, now: datetime) -> tuple[object, ...]:
-    """Return a run as a row of the table. Of one that did not fail, there is nothing to tell."""
-    values = {name: getattr(run, name) for name in (each.name for each in _COLUMNS)} | {"flow": flow}
-    return (*values.values(), None if run.has_failed else now)
 
 
 def _older(connection: Connection, states: Mapping[UUID, datetime]) -> list[UUID]:

@@ -15,6 +15,7 @@ from assetflow.core.freshness.demands import judge_states, settle_states
 from assetflow.core.freshness.recording import check_retry, retry
 from assetflow.core.rules import clock, opening_hours, registry
 from assetflow.core.rules.ended_runs import RunGoingOn
+from assetflow.core.rules.fold import Touched
 from assetflow.core.rules.keeping import hear_going_on
 from assetflow.core.values.announcements import MissedDeadlineRecord
 from assetflow.core.values.consumers import Consumer, Decision
@@ -82,13 +83,9 @@ class ConsumerWriter(Operations):
             consumer = Consumer(unit.next_consumer(), name, deployment_id, declaration.options, paused, held, now)
             unit.declare(consumer.id, declaration_text, flow_id)
             registry.deploy(unit.state, consumer)
-            opening_hours.follow(unit.state, None, consumer, now)
             since = (created or now) if self._store.adoption is not None else None
-            freshness.follow(unit.state.freshness, None, consumer, now, since)
-            _hear(unit, going_on, now)
-            touched = replace_edges(unit, deployment_id, name, declaration)
-            replace_watchers(unit.connection, deployment_id, declaration.assets, now)
-            decisions = self._store.passing(unit.state, touched | registry.touched_by(unit.state, consumer), now)
+            touched = _follow(unit, None, consumer, declaration, now, going_on, since)
+            decisions = self._store.passing(unit.state, touched, now)
             return consumer, self._store.keep_up_to_date(unit.state, decisions, now)
 
     def change(
@@ -192,12 +189,7 @@ class ConsumerWriter(Operations):
         if not late:
             settle_states(unit.state.freshness, consumer.id, now)
         changed = registry.change(unit.state, replace(consumer, deployed=now, switched_late=False), declaration.options)
-        opening_hours.follow(unit.state, consumer, changed, now)
-        freshness.follow(unit.state.freshness, consumer, changed, now)
-        _hear(unit, going_on, now)
-        touched = replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
-        replace_watchers(unit.connection, consumer.deployment_id, declaration.assets, now)
-        touched |= registry.touched_by(unit.state, changed)
+        touched = _follow(unit, consumer, changed, declaration, now, going_on)
         return changed, self._store.pass_over_changed(unit.state, touched, now, late=late, settled=settled)
 
 
@@ -213,9 +205,28 @@ def find_consumer(unit: UnitOfWork, number: int) -> Consumer:
     return consumer
 
 
-def _hear(unit: UnitOfWork, going_on: Sequence[RunGoingOn], now: datetime) -> None:
+def _follow(
+    unit: UnitOfWork,
+    before: Consumer | None,
+    consumer: Consumer,
+    declaration: FlowDeclaration,
+    now: datetime,
+    going_on: Sequence[RunGoingOn],
+    since: datetime | None = None,
+) -> Touched:
+    """Let everything follow a declaration, and return the consumers to check.
+
+    Parameters:
+        before: the consumer as it was; `None` for a new one.
+        going_on, since: as in `ConsumerWriter.deploy` and `core.freshness.deploying.follow`.
+    """
+    opening_hours.follow(unit.state, before, consumer, now)
+    freshness.follow(unit.state.freshness, before, consumer, now, since)
     for run in going_on:
         hear_going_on(unit.state, run, now)
+    touched = replace_edges(unit, consumer.deployment_id, consumer.name, declaration)
+    replace_watchers(unit.connection, consumer.deployment_id, declaration.assets, now)
+    return touched | registry.touched_by(unit.state, consumer)
 
 
 def _live(unit: UnitOfWork, query: Select[tuple[int]], wanted: UUID | str) -> Consumer | None:
