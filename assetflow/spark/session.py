@@ -17,7 +17,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from assetflow.errors import SparkNotInstalled, SparkSettingsConflict, SparkUnreachable
-from assetflow.settings import Settings, get_settings, spark_text
+from assetflow.settings import get_settings, spark_text
 from assetflow.spark.connect import (
     NO_ANSWER,
     give_up_early,
@@ -52,9 +52,9 @@ class SparkProfile:
     conf: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
 
     @classmethod
-    def from_settings(cls, settings: Settings | None = None) -> SparkProfile:
+    def from_settings(cls) -> SparkProfile:
         """Return the profile in the settings (`ASSETFLOW_SPARK_MASTER`, `_REMOTE`, `_CONF`)."""
-        given = settings or get_settings()
+        given = get_settings()
         return cls(given.spark_master, given.spark_remote, given.spark_conf)
 
     def override(

@@ -173,8 +173,8 @@ class World:
         yield from ([] for _ in range(self.empty_pages))
         yield [(event.occurred, event) for event in reversed(self.committed)]
 
-    def event_pages(self, token: Token) -> Iterator[list[tuple[datetime, AssetEvent]]]:  # noqa: ARG002
-        yield []
+    def pages(self, token: Token, since: datetime) -> Sequence[Iterator[list[tuple[datetime, AssetEvent]]]]:  # noqa: ARG002
+        return [self.artifact_pages(), iter([[]])]
 
     def _asked(self, method: str) -> None:
         self.recorded = min(len(self.committed), self.recorded + self.meanwhile.get(method, 0))
@@ -183,7 +183,7 @@ class World:
 @pytest.fixture
 def open_source(monkeypatch: pytest.MonkeyPatch) -> Callable[[World], RecordedSource]:
     def opened(world: World) -> RecordedSource:
-        monkeypatch.setattr(ledger_source, "PrefectLog", lambda since: world)  # noqa: ARG005
+        monkeypatch.setattr(ledger_source, "pages_in_prefect", world.pages)
         return RecordedSource(cast(Any, world))
 
     return opened

@@ -33,52 +33,50 @@ EVENT_PAGE = 50
 Dated = tuple[datetime, AssetEvent]
 
 
-class PrefectLog:
-    """The updates that Prefect holds, in pages, newest first.
+def pages_in_prefect(token: Token, since: datetime | None = None) -> Sequence[Iterator[list[Dated]]]:
+    """Return the updates that Prefect holds, in pages, newest first: those in artifacts, and those in its event log.
 
     The pages hold the updates of all assets, except where Prefect itself can filter by URI.
 
     Parameters:
         since: the time before which updates are left out, or `None` for all.
     """
+    return _artifact_pages(since), _event_pages(token, since)
 
-    def __init__(self, since: datetime | None = None) -> None:
-        self._since = since
 
-    def artifact_pages(self) -> Iterator[list[Dated]]:
-        """Yield the updates that tasks recorded, with the times at which Prefect stored them."""
-        for offset in itertools.count(0, ARTIFACT_PAGE):
-            body = {
-                "artifacts": {"type": {"any_": [UPDATE_ARTIFACT]}},
-                "sort": "CREATED_DESC",
-                "limit": ARTIFACT_PAGE,
-                "offset": offset,
-            }
-            page = cast("list[Json]", _post("/artifacts/filter", body))
-            stored = [(datetime.fromisoformat(str(artifact["created"])), artifact) for artifact in page]
-            wanted = [each for each in stored if self._since is None or each[0] >= self._since]
-            yield [(moment, event) for moment, artifact in wanted for event in reversed(_events_of(artifact))]
-            if len(wanted) < ARTIFACT_PAGE:
-                return
+def _artifact_pages(since: datetime | None) -> Iterator[list[Dated]]:
+    """Yield the updates that tasks recorded, with the times at which Prefect stored them."""
+    for offset in itertools.count(0, ARTIFACT_PAGE):
+        body = {
+            "artifacts": {"type": {"any_": [UPDATE_ARTIFACT]}},
+            "sort": "CREATED_DESC",
+            "limit": ARTIFACT_PAGE,
+            "offset": offset,
+        }
+        page = cast("list[Json]", _post("/artifacts/filter", body))
+        stored = [(datetime.fromisoformat(str(artifact["created"])), artifact) for artifact in page]
+        wanted = [each for each in stored if since is None or each[0] >= since]
+        yield [(moment, event) for moment, artifact in wanted for event in reversed(_events_of(artifact))]
+        if len(wanted) < ARTIFACT_PAGE:
+            return
 
-    def event_pages(self, token: Token) -> Iterator[list[Dated]]:
-        """Yield the updates in the event log, with the times at which they occurred."""
-        wanted: dict[str, object] = {"event": {"name": [ASSET_UPDATED, MATERIALIZATION_SUCCEEDED]}, "order": "DESC"}
-        if token.kind == "uri":
-            wanted["resource"] = {"id": [token.value]}
-        if self._since is not None:
-            wanted["occurred"] = {"since": self._since.isoformat()}
-        page = cast(Json, _post("/events/filter", {"filter": wanted, "limit": EVENT_PAGE}))
-        while True:
-            posted = cast("list[Json]", page["events"])
-            yield [
-                (datetime.fromisoformat(str(each["occurred"])), event) for each in posted for event in _event_of(each)
-            ]
-            following = page.get("next_page")
-            if not following:
-                return
-            with TaskApi.connect() as api:
-                page = cast(Json, api.get(f"/events/filter/next?{urlsplit(str(following)).query}"))
+
+def _event_pages(token: Token, since: datetime | None) -> Iterator[list[Dated]]:
+    """Yield the updates in the event log, with the times at which they occurred."""
+    wanted: dict[str, object] = {"event": {"name": [ASSET_UPDATED, MATERIALIZATION_SUCCEEDED]}, "order": "DESC"}
+    if token.kind == "uri":
+        wanted["resource"] = {"id": [token.value]}
+    if since is not None:
+        wanted["occurred"] = {"since": since.isoformat()}
+    page = cast(Json, _post("/events/filter", {"filter": wanted, "limit": EVENT_PAGE}))
+    while True:
+        posted = cast("list[Json]", page["events"])
+        yield [(datetime.fromisoformat(str(each["occurred"])), event) for each in posted for event in _event_of(each)]
+        following = page.get("next_page")
+        if not following:
+            return
+        with TaskApi.connect() as api:
+            page = cast(Json, api.get(f"/events/filter/next?{urlsplit(str(following)).query}"))
 
 
 class PrefectSource:
@@ -106,9 +104,8 @@ class PrefectSource:
 
 def _newest_first(token: Token) -> Iterator[AssetEvent]:
     """Yield all events that a token finds, each once, newest first."""
-    log = PrefectLog()
     everything = PastEventQuery(token)
-    streams = (itertools.chain.from_iterable(pages) for pages in (log.artifact_pages(), log.event_pages(token)))
+    streams = map(itertools.chain.from_iterable, pages_in_prefect(token))
     seen: set[UUID] = set()
     for _, event in heapq.merge(*streams, key=lambda dated: dated[0], reverse=True):
         if event.id not in seen and everything.wants(event):
@@ -263,8 +260,7 @@ class RecordedSource:
         return pending
 
     def _unknown(self, query: PastEventQuery) -> Iterator[Dated]:
-        log = PrefectLog(since=self._recorded.created())
-        for pages in (log.artifact_pages(), log.event_pages(query.token)):
+        for pages in pages_in_prefect(query.token, self._recorded.created()):
             for page in pages:
                 known = self._recorded.known([event.id for _, event in page])
                 unknown = [dated for dated in page if dated[1].id not in known]
