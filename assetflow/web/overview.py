@@ -188,7 +188,7 @@ def show_overview(request: Request, pages: ThePages, backend: TheBackend, whole:
     late: LateRuns = request.app.state.late_runs
     status = reader.status()
     needed, rest = backend.needs(), others(reader, now, has_updates=bool(status.last_event))
-    waiting, all_waiting = reader.waiting.longest(now, limit=WAITING)
+    waiting, all_waiting = reader.queues.longest(now, limit=WAITING)
     entries = happened([*updates_happened(reader, None, None), *decisions_happened(reader, None, None)])[:HAPPENED]
     decisions = [each.decision for each in entries if each.decision is not None]
     return pages.show(

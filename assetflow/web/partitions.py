@@ -399,8 +399,8 @@ def _states_of(
     needed = reader.freshness.keys_needed(asset.uri) if compares else set[str]()
 
     def states(keys: Collection[str], absent: Collection[str]) -> Mapping[str, KeyState]:
-        expected = needed.intersection(absent) | reader.partition_states.awaited(asset, absent)
-        runs = reader.partition_states.runs(asset.uri, deployments, keys) if keys else {}
+        expected = needed.intersection(absent) | reader.partitions.awaited(asset, absent)
+        runs = reader.partitions.runs(asset.uri, deployments, keys) if keys else {}
         updated = set(keys) - set(absent)
         stale = reader.freshness.stale_keys(asset.uri, updated) if updated and compares else set[str]()
         found: dict[str, KeyState] = dict.fromkeys(expected, "missing")

@@ -74,41 +74,6 @@ _UPDATED = (
 )
 
 
-class PartitionStateReader(Topic):
-    """Reads the states of keys."""
-
-    def runs(self, uri: str, deployments: Collection[UUID], keys: Collection[str]) -> dict[str, RunOfKey]:
-        """Return the keys that are made now, and those whose latest run failed and that nothing has updated since.
-
-        Parameters:
-            deployments: the flows that make the asset.
-        """
-        with self._connect() as connection:
-            rows = connection.execute(_RUNS, {"deployments": list(deployments), "keys": list(keys)}).all()
-            failed: dict[str, datetime] = {key: ended for key, ended in rows if ended is not None}
-            updated: dict[str, datetime] = {}
-            if failed:
-                found = connection.execute(_UPDATED, {"uri": uri, "keys": list(failed)}).all()
-                updated = {row[0]: row[1] for row in found}
-        running: dict[str, RunOfKey] = {key: "running" for key, ended in rows if ended is None}
-        return running | {key: "failed" for key, ended in failed.items() if key not in updated or updated[key] < ended}
-
-    def awaited(self, asset: AssetRecord, absent: Collection[str]) -> set[str]:
-        """Return those of some absent keys of an asset that pending partitions of consumers wait for."""
-        with self._connect() as connection:
-            mappers = _mappers(connection, frozenset(asset.tokens))
-            keys_of = {mapper: targets_of_keys(mapper, absent) for mapper in set(mappers.values())}
-            targets = list({target for found in keys_of.values() for target in found})
-            rows = connection.execute(_QUEUED, {"consumers": list(mappers), "targets": targets}).all()
-        received: defaultdict[int, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for consumer, target, uri, key in rows:
-            queued = received[consumer][target]
-            if uri == asset.uri:
-                queued.add(key)
-        found = (awaited_keys(mappers[each], keys_of[mappers[each]], received[each]) for each in received)
-        return set[str]().union(*found)
-
-
 def _mappers(connection: Connection, tokens: frozenset[Token]) -> Mapping[int, PartitionMapper]:
     """Return the mappers for an asset with these tokens, by the ids of the consumers that have pending partitions."""
     ids = connection.scalars(_WITH_PENDING_KEYS, {"values": [each.value for each in tokens]}).all()
@@ -180,6 +145,37 @@ class PartitionReader(Topic):
         place = select(number.label("place")).subquery().c.place
         found: dict[int, int] = dict(self._rows(select(place, func.count()).group_by(place)))
         return [found.get(number, 0) for number in range(len(bounds))]
+
+    def runs(self, uri: str, deployments: Collection[UUID], keys: Collection[str]) -> dict[str, RunOfKey]:
+        """Return the keys that are made now, and those whose latest run failed and that nothing has updated since.
+
+        Parameters:
+            deployments: the flows that make the asset.
+        """
+        with self._connect() as connection:
+            rows = connection.execute(_RUNS, {"deployments": list(deployments), "keys": list(keys)}).all()
+            failed: dict[str, datetime] = {key: ended for key, ended in rows if ended is not None}
+            updated: dict[str, datetime] = {}
+            if failed:
+                found = connection.execute(_UPDATED, {"uri": uri, "keys": list(failed)}).all()
+                updated = {row[0]: row[1] for row in found}
+        running: dict[str, RunOfKey] = {key: "running" for key, ended in rows if ended is None}
+        return running | {key: "failed" for key, ended in failed.items() if key not in updated or updated[key] < ended}
+
+    def awaited(self, asset: AssetRecord, absent: Collection[str]) -> set[str]:
+        """Return those of some absent keys of an asset that pending partitions of consumers wait for."""
+        with self._connect() as connection:
+            mappers = _mappers(connection, frozenset(asset.tokens))
+            keys_of = {mapper: targets_of_keys(mapper, absent) for mapper in set(mappers.values())}
+            targets = list({target for found in keys_of.values() for target in found})
+            rows = connection.execute(_QUEUED, {"consumers": list(mappers), "targets": targets}).all()
+        received: defaultdict[int, defaultdict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
+        for consumer, target, uri, key in rows:
+            queued = received[consumer][target]
+            if uri == asset.uri:
+                queued.add(key)
+        found = (awaited_keys(mappers[each], keys_of[mappers[each]], received[each]) for each in received)
+        return set[str]().union(*found)
 
 
 # All that the graph of flows follows from: `rewritten` changes with the consumers; names and links are only added.

@@ -280,6 +280,18 @@ class QueueReader(Topic):
         query = select(PENDING.c.consumer, func.sum(PENDING.c.count)).group_by(PENDING.c.consumer)
         return {number: int(size) for number, size in self._rows(query)}
 
+    def longest(self, now: datetime, *, limit: int) -> tuple[list[WaitingQueue], int]:
+        """Return the queues that wait longest, of consumers that are neither paused nor held, and how many wait.
+
+        Of a partitioned consumer, only the first pending key counts.
+        """
+        with self._connect() as connection:
+            rows = connection.execute(_LONGEST, {"most": limit}).all()
+            places = {(number, key): since for number, key, since, _ in rows}
+            words = words_of_queues(connection, places, now)
+        found = [WaitingQueue(*words[place], since) for place, since in places.items() if place in words]
+        return found, rows[0][3] if rows else 0
+
 
 def _in_queue(consumer: int, target_key: str | None) -> ColumnElement[bool]:
     """Return the condition that a receipt belongs to an event in this queue."""
@@ -330,22 +342,6 @@ class WaitingQueue:
     target_key: str | None
     words: str
     since: datetime
-
-
-class WaitingReader(Topic):
-    """Reads what waits."""
-
-    def longest(self, now: datetime, *, limit: int) -> tuple[list[WaitingQueue], int]:
-        """Return the queues that wait longest, of consumers that are neither paused nor held, and how many wait.
-
-        Of a partitioned consumer, only the first pending key counts.
-        """
-        with self._connect() as connection:
-            rows = connection.execute(_LONGEST, {"most": limit}).all()
-            places = {(number, key): since for number, key, since, _ in rows}
-            words = words_of_queues(connection, places, now)
-        found = [WaitingQueue(*words[place], since) for place, since in places.items() if place in words]
-        return found, rows[0][3] if rows else 0
 
 
 def words_of_queues(

@@ -52,9 +52,9 @@ if TYPE_CHECKING:
     from assetflow.ledger.read.explanations import WhatIfReader
     from assetflow.ledger.read.freshness import FreshnessReader, PolicyReader
     from assetflow.ledger.read.graph import GraphReader, LineageReader
-    from assetflow.ledger.read.partitions import PartitionReader, PartitionStateReader, States
+    from assetflow.ledger.read.partitions import PartitionReader, States
     from assetflow.ledger.read.pruning import EndedRunReader, PruningReader
-    from assetflow.ledger.read.queues import PastReader, QueueReader, WaitingReader
+    from assetflow.ledger.read.queues import PastReader, QueueReader
     from assetflow.ledger.read.tracing import TraceReader
 
 
@@ -171,8 +171,6 @@ _TOPICS = {
     "watchers": ("reader", "WatcherReader"),
     "pruning": ("pruning", "PruningReader"),
     "what_if": ("explanations", "WhatIfReader"),
-    "partition_states": ("partitions", "PartitionStateReader"),
-    "waiting": ("queues", "WaitingReader"),
     "past": ("queues", "PastReader"),
     "comparing": ("comparing", "CompareReader"),
     "tracing": ("tracing", "TraceReader"),
@@ -193,9 +191,7 @@ class Reader(Topic, AbstractContextManager["Reader"]):
             freshness, backfills, lineage, graph, watchers: the reads about each of these.
         feed: new assets, events, decisions and missed deadlines from a position on.
         pruning: what is old and no longer needed.
-        waiting: which queues wait longest.
         past: what was queued at a moment of the past.
-        partition_states: which keys of an asset are awaited, made now, or failed.
         comparing: what a deploy would change.
         tracing: what updates and runs have led to.
         what_if: what would happen, if an update came or a consumer were resumed.
@@ -220,8 +216,6 @@ class Reader(Topic, AbstractContextManager["Reader"]):
     watchers: WatcherReader
     pruning: PruningReader
     what_if: WhatIfReader
-    partition_states: PartitionStateReader
-    waiting: WaitingReader
     past: PastReader
     comparing: CompareReader
     tracing: TraceReader
