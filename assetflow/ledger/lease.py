@@ -88,7 +88,7 @@ def read_lease(connection: Connection, role: Role = Role.EVALUATOR) -> Lease | N
     """Return the stored lease for a role, expired or not."""
     columns = (LEASE.c.holder, LEASE.c.host, LEASE.c.pid, LEASE.c.since, LEASE.c.renewed, LEASE.c.expires)
     row = connection.execute(select(*columns).where(LEASE.c.number == role)).one_or_none()
-    return None if row is None else Lease(Holder(*row[:3], role), *row[3:])
+    return None if row is None else Lease(Holder(*row[:3], role=role), *row[3:])
 
 
 def clock(connection: Connection) -> datetime:

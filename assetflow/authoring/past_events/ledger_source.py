@@ -105,7 +105,7 @@ class PrefectSource:
 def _newest_first(token: Token) -> Iterator[AssetEvent]:
     """Yield all events that a token finds, each once, newest first."""
     everything = PastEventQuery(token)
-    streams = map(itertools.chain.from_iterable, pages_in_prefect(token))
+    streams = (itertools.chain.from_iterable(pages) for pages in pages_in_prefect(token))
     seen: set[UUID] = set()
     for _, event in heapq.merge(*streams, key=lambda dated: dated[0], reverse=True):
         if event.id not in seen and everything.wants(event):

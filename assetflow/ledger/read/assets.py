@@ -9,7 +9,20 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, String, Table, and_, exists, func, literal, or_, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    String,
+    Table,
+    and_,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    union_all,
+)
 
 from assetflow.core.grouping import grouped
 from assetflow.core.shapes import TextOrNull, shape
@@ -372,7 +385,7 @@ def _listed(connection: Connection, rows: Sequence[Any]) -> list[ListedAsset]:
 
 
 def _by_uri(
-    connection: Connection, query: Any, given: Mapping[str, list[str]] | None = None
+    connection: Connection, query: Select[tuple[str, str]], given: Mapping[str, list[str]] | None = None
 ) -> Mapping[str, tuple[str, ...]]:
     found = grouped(connection.execute(query, given or {}).tuples())
     return defaultdict(tuple, {uri: tuple(sorted(values)) for uri, values in found.items()})
