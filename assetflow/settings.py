@@ -146,18 +146,14 @@ class Settings(BaseSettings):
     @field_validator("spark_conf", mode="before")
     @classmethod
     def _conf(cls, value: object) -> dict[str, str]:
-        return _spark_conf(value)
-
-
-def _spark_conf(value: object) -> dict[str, str]:
-    expected = 'a JSON object of Spark configuration such as {"spark.driver.memory": "4g"}'
-    try:
-        conf: object = json.loads(value) if isinstance(value, str) else value
-    except json.JSONDecodeError as error:
-        raise ValueError(expected) from error
-    if not isinstance(conf, Mapping):
-        raise ValueError(expected)
-    return {str(key): spark_text(each) for key, each in cast("Mapping[Any, Any]", conf).items()}
+        expected = 'a JSON object of Spark configuration such as {"spark.driver.memory": "4g"}'
+        try:
+            conf: object = json.loads(value) if isinstance(value, str) else value
+        except json.JSONDecodeError as error:
+            raise ValueError(expected) from error
+        if not isinstance(conf, Mapping):
+            raise ValueError(expected)
+        return {str(key): spark_text(each) for key, each in cast("Mapping[Any, Any]", conf).items()}
 
 
 def spark_text(value: object) -> str:

@@ -25,6 +25,7 @@ from assetflow.evaluator.process.evaluator import Evaluator, Options
 from assetflow.evaluator.process.service import evaluate, freeze_garbage_collection, ready_marker
 from assetflow.ledger import Ledger
 from assetflow.operations.deciding_ledger import Decider
+from assetflow.operations.installation import nothing
 from assetflow.settings import get_settings
 from assetflow.web import create_site
 
@@ -73,11 +74,11 @@ def start(
         pages = settings.ui_url or (_page_address(listener) if ui else "")
         service = _Service(Options(since=since_time, take_over=take_over, ui_url=pages))
         # The evaluator of this process asks Prefect itself, and notes the answer in the ledger.
-        decider = Decider(ledger.reader, ask=_nothing) if evaluator else Decider(ledger.reader)
+        decider = Decider(ledger.reader, ask=nothing) if evaluator else Decider(ledger.reader)
         backend = Backend(ledger, on_recorded=service.wake, other_ledger=decider.other, troubles=service.troubles)
         site = create_site(backend, access) if ui else create_app(backend, access)
         # Open pages keep their streams open, and the server would wait for them when it stops.
-        on_stop = site.state.live.stop if ui else _nothing
+        on_stop = site.state.live.stop if ui else nothing
         asyncio.run(service.run(site, listener, evaluating=evaluator, on_stop=on_stop))
 
 
@@ -150,9 +151,6 @@ class _Service:
                 yield
         finally:
             self._evaluator = None
-
-
-def _nothing() -> None: ...
 
 
 def address_of(listener: socket.socket) -> str:

@@ -23,10 +23,8 @@ READ_LATELY = timedelta(seconds=30)
 OpenPrefect = Callable[[], "AbstractAsyncContextManager[PrefectApi]"]
 
 
-def _nothing() -> None: ...
-
-
-def _nobody() -> None: ...
+def nothing() -> None:
+    """Do nothing, and name nobody."""
 
 
 def open_prefect() -> AbstractAsyncContextManager[PrefectApi]:
@@ -51,8 +49,8 @@ class Installation:
 
     ledger: Ledger
     prefect: OpenPrefect = open_prefect
-    on_recorded: Callable[[], None] = _nothing
-    other_ledger: Callable[[], str | None] = _nobody
+    on_recorded: Callable[[], None] = nothing
+    other_ledger: Callable[[], str | None] = nothing
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
 
     def check_decides(self, otherwise: str, fix: str) -> None:

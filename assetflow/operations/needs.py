@@ -18,7 +18,6 @@ from assetflow.core.values.keeping import causes_in_words
 from assetflow.core.values.words import ago, asset_path, consumer_path, count, run_path, some
 from assetflow.core.values.words import at as told
 from assetflow.errors import InvalidCall
-from assetflow.ledger.read.assets import AssetFilter
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import RefusedRecord
@@ -296,11 +295,9 @@ def with_doing(reader: Reader, found: Sequence[AssetFreshness], now: datetime) -
     """Return some of these assets, each with its name and what is being done about it."""
     if not found:
         return []
-    uris = [each.uri for each in found]
-    listed, _ = reader.assets.page(AssetFilter(uris=uris), limit=len(uris))
-    names = {each.record.uri: each.name for each in listed}
+    names = reader.assets.names([each.uri for each in found])
     doing = _doing(reader, {each.maker for each in found if each.maker is not None}, now)
-    return [OldAsset(each, names.get(each.uri, each.uri), _of_asset(reader, each, doing, now)) for each in found]
+    return [OldAsset(each, names[each.uri], _of_asset(reader, each, doing, now)) for each in found]
 
 
 def _of_asset(reader: Reader, each: AssetFreshness, doing: Mapping[str, str], now: datetime) -> str:

@@ -12,7 +12,6 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
-from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
 from assetflow.api.security import ALL, NONE, Access, Keys, Right, address_of, is_same
@@ -94,11 +93,7 @@ class Sessions:
 
 def with_login(access: Access, sessions: Sessions) -> Access:
     """Return the same access, which also accepts the sessions of users who have logged in."""
-
-    def logged_in(headers: Headers) -> frozenset[Right]:
-        return sessions.rights(headers)
-
-    return replace(access, open_paths=access.open_paths | {LOGIN, "/static/"}, logged_in=logged_in)
+    return replace(access, open_paths=access.open_paths | {LOGIN, "/static/"}, logged_in=sessions.rights)
 
 
 @router.get(LOGIN)
