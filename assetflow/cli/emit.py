@@ -5,9 +5,9 @@ from __future__ import annotations
 import json as json_format
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 from uuid import uuid4
 
 from cyclopts import Parameter
@@ -16,47 +16,12 @@ from assetflow.cli.output import tell, text
 from assetflow.cli.values import AsJson, Id, this_user
 from assetflow.core.json_data import MOST_LEVELS, RULE, fit_text
 from assetflow.core.values.assets import check_data_version
-from assetflow.core.values.consumers import Decision, DecisionMade
+from assetflow.core.values.consumers import DecisionMade
 from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand, key_by_hand, observation
 from assetflow.core.values.words import shown
 from assetflow.errors import InvalidEvent, PrefectRefused, PrefectUnreachable, PrefectUnset, RecordingFailed, places
 from assetflow.operations.recording import RecordedUpdates, asset_at_hand, record_at_hand
 from assetflow.operations.what_if import Effects, effects_of, meant
-
-if TYPE_CHECKING:
-    from assetflow.ledger.read.reader import Reader
-
-
-@dataclass(frozen=True)
-class Emitted:
-    """An update that this command recorded, with its effects.
-
-    Attributes:
-        via: `ledger` if the update is recorded there and decided; `prefect` if it is durable in Prefect, from which the
-            evaluator will record it.
-        new: False if the event was recorded before.
-        decisions: the decisions that the update led to, each with its consumer's name.
-        effects: the consumers that queue the update, and those that refuse it.
-    """
-
-    event: AssetEvent
-    via: str
-    new: bool = True
-    decisions: Sequence[tuple[str, Decision]] = ()
-    effects: Effects = field(default_factory=Effects)
-    warnings: Sequence[str] = ()
-
-    def as_json(self) -> dict[str, object]:
-        return {
-            "event_id": self.event.id,
-            "uri": self.event.uri,
-            "partition_key": self.event.partition_key,
-            "via": self.via,
-            "new": self.new,
-            "queued": list(self.effects.queued),
-            "refused": list(self.effects.refused),
-            "decisions": [DecisionMade.of(consumer, decision) for consumer, decision in self.decisions],
-        }
 
 
 def emit(
@@ -110,10 +75,25 @@ def emit(
     if dry_run:
         _preview(event, json)
         return
-    emitted = _record(event)
-    for warning in emitted.warnings:
+    recorded, effects = _record(event)
+    _warn(recorded)
+    event = next(iter(recorded.events), event)
+    document = {
+        "event_id": event.id,
+        "uri": event.uri,
+        "partition_key": event.partition_key,
+        "via": recorded.via,
+        "new": bool(recorded.events),
+        "queued": list(effects.queued),
+        "refused": list(effects.refused),
+        "decisions": recorded.decisions,
+    }
+    tell(document, *map(text, _outcome_lines(event, recorded, effects)), json=json)
+
+
+def _warn(recorded: RecordedUpdates) -> None:
+    for warning in recorded.warnings:
         sys.stderr.write(f"{shown(warning)}\n")
-    tell(emitted.as_json(), *map(text, _outcome_lines(emitted)), json=json)
 
 
 def _preview(event: AssetEvent, json: bool) -> None:
@@ -146,7 +126,8 @@ def read_extra(given: str) -> object:
         raise InvalidEvent(f"extra is nested more than {MOST_LEVELS} levels deep", where="extra", rule=RULE) from error
 
 
-def _record(event: AssetEvent) -> Emitted:
+def _record(event: AssetEvent) -> tuple[RecordedUpdates, Effects]:
+    """Record an update, and return what that led to and which consumers queue or refuse it."""
     try:
         recorded = record_at_hand(Recording(event.id, (event,)))
     except PrefectUnset:
@@ -157,43 +138,33 @@ def _record(event: AssetEvent) -> Emitted:
             fix=f"Repeat it with --id {event.id} when Prefect answers: the same id counts once",
         ) from error
     if recorded.via == "prefect":
-        return Emitted(event, recorded.via, warnings=recorded.warnings)
+        return recorded, Effects()
     # Who only sends an update to Prefect does not wait for SQLAlchemy.
+    from assetflow.ledger.lease import downtime
     from assetflow.ledger.read.reader import Reader
 
     with Reader.open() as reader:
-        effects = effects_of(reader, event)
-        warnings = [*recorded.warnings, *_no_evaluator(reader)]
-    kept = recorded.events[0] if recorded.events else event
-    return Emitted(kept, recorded.via, bool(recorded.events), recorded.decisions, effects, warnings)
+        effects, down = effects_of(reader, event), downtime(reader.evaluators())
+    return replace(recorded, warnings=[*recorded.warnings, *([] if down is None else [str(down)])]), effects
 
 
-def _no_evaluator(reader: Reader) -> Iterator[str]:
-    from assetflow.ledger.lease import downtime
-
-    down = downtime(reader.evaluators())
-    if down is not None:
-        yield str(down)
-
-
-def _outcome_lines(emitted: Emitted) -> list[str]:
-    event = emitted.event
+def _outcome_lines(event: AssetEvent, recorded: RecordedUpdates, effects: Effects) -> list[str]:
     key = "" if event.partition_key is None else f", partition {event.partition_key}"
-    if emitted.via == "prefect":
+    if recorded.via == "prefect":
         return [
             f"{event.asset.name}{key}: event {event.id} is recorded in Prefect; the evaluator decides what runs",
             "  which flows take it, and which refuse it and why: "
             f"`assetflow explain --event {event.id}` beside the evaluator",
         ]
-    if not emitted.new:
+    if not recorded.events:
         return [f"{event.asset.name}{key}: event {event.id} was recorded before; nothing changes"]
-    lines = [f"{event.asset.name}{key}: event {event.id} is recorded", *_runs(emitted.decisions)]
-    for consumer, paused in emitted.effects.queued.items():
+    lines = [f"{event.asset.name}{key}: event {event.id} is recorded", *_runs(recorded.decisions)]
+    for consumer, paused in effects.queued.items():
         lines.append(f"  waits in the queue of {consumer}" + (", which is paused" if paused else ""))
-    lines += [f"  {words}" for words in emitted.effects.refused]
+    lines += [f"  {words}" for words in effects.refused]
     if len(lines) == 1:
         lines.append("  no consumer queues it: no deployed flow is scheduled on this asset")
-    return [*lines, *([f"  {emitted.effects.meant}"] if emitted.effects.meant else [])]
+    return [*lines, *([f"  {effects.meant}"] if effects.meant else [])]
 
 
 def observe(asset: str, version: str, /, *, key: str | None = None, json: AsJson = False) -> None:
@@ -219,8 +190,7 @@ def observe(asset: str, version: str, /, *, key: str | None = None, json: AsJson
         origin=Origin("cli", by=fit_text(this_user())),
     )
     recorded = record_at_hand(seen)
-    for warning in recorded.warnings:
-        sys.stderr.write(f"{shown(warning)}\n")
+    _warn(recorded)
     (item,) = seen.observed
     number = next((str(event.id) for event in recorded.events), None)
     told = {"uri": item.uri, "partition_key": key, "data_version": version, "via": recorded.via, "event": number}
@@ -236,7 +206,7 @@ def _lines(place: str, number: str | None, recorded: RecordedUpdates) -> list[st
     return [f"{place}: event {number} is recorded", *_runs(recorded.decisions)]
 
 
-def _runs(decisions: Sequence[tuple[str, Decision]]) -> Iterator[str]:
-    for consumer, decision in decisions:
-        target = "" if decision.target_key is None else f" for the partition {decision.target_key}"
-        yield f"  {consumer} runs{target}: decision {decision.id}"
+def _runs(decisions: Sequence[DecisionMade]) -> Iterator[str]:
+    for each in decisions:
+        target = "" if each.target_key is None else f" for the partition {each.target_key}"
+        yield f"  {each.consumer} runs{target}: decision {each.id}"

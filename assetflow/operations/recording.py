@@ -12,7 +12,7 @@ from assetflow.core.json_data import fit_text
 from assetflow.core.shapes import shape
 from assetflow.core.values.addresses import PrefectBlock, with_variables
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.consumers import Decision, DecisionMade
+from assetflow.core.values.consumers import DecisionMade
 from assetflow.core.values.events import AssetEvent, Origin, Recording, Versions, event_by_hand, observation
 from assetflow.core.values.watchers import WebhookTrigger
 from assetflow.core.watchers.intake import Message, Watched, intake_of
@@ -36,19 +36,14 @@ class RecordedUpdates:
         via: `ledger` if the updates are recorded there and decided; `prefect` if they are durable in Prefect, from
             which the evaluator will record them.
         events: the events that were not recorded before, with their sequences if they are in the ledger.
-        decisions: the decisions that they led to, each with the name of its consumer.
+        decisions: the decisions that they led to.
         warnings: warnings for the user who recorded them.
     """
 
     events: Sequence[AssetEvent]
-    decisions: Sequence[tuple[str, Decision]] = ()
+    decisions: Sequence[DecisionMade] = ()
     warnings: Sequence[str] = ()
     via: Literal["ledger", "prefect"] = "ledger"
-
-    @property
-    def decisions_made(self) -> list[DecisionMade]:
-        """The decisions as they are shown."""
-        return [DecisionMade.of(consumer, decision) for consumer, decision in self.decisions]
 
 
 def record(at: Installation, recording: Recording) -> RecordedUpdates:
@@ -209,7 +204,8 @@ def _into_ledger(at: Installation, recording: Recording) -> RecordedUpdates:
         at.on_recorded()
     numbers = {each.consumer for each in decisions}
     names = {number: _name(at.ledger.reader, number) for number in numbers}
-    return RecordedUpdates(recorded.events, [(names[each.consumer], each) for each in decisions], recorded.warnings)
+    made = [DecisionMade.of(names[each.consumer], each) for each in decisions]
+    return RecordedUpdates(recorded.events, made, recorded.warnings)
 
 
 def _name(reader: Reader, number: int) -> str:

@@ -273,7 +273,7 @@ def _document(items: Sequence[_Item], recorded: RecordedUpdates, warnings: Seque
     document: dict[str, object] = {status: counts[status] for status in ("recorded", "known", "refused")}
     return document | {
         "items": reported,
-        "decisions": recorded.decisions_made,
+        "decisions": recorded.decisions,
         "warnings": [*warnings, *recorded.warnings],
     }
 
