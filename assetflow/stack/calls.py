@@ -6,8 +6,10 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
+from typing import Annotated, cast
 from uuid import UUID
+
+from pydantic import AliasPath, Field, TypeAdapter
 
 from assetflow.errors import StackFailed, TimedOut
 from assetflow.prefect_io.rest import TaskApi
@@ -27,21 +29,33 @@ Json = Mapping[str, object]
 
 @dataclass(frozen=True)
 class FlowRun:
-    """The parts of a flow run that the demo shows; times in UTC."""
+    """The parts of a flow run that the demo shows, as Prefect sends them; times in UTC.
+
+    Attributes:
+        due: when it is to start.
+    """
 
     id: UUID
     name: str
     deployment_id: UUID | None
-    state: str
+    state: Annotated[str, Field(validation_alias="state_name")]
     state_type: str
-    decision: UUID | None
     created: datetime
-    started: datetime | None
-    ended: datetime | None
+    started: Annotated[datetime | None, Field(validation_alias="start_time")]
+    ended: Annotated[datetime | None, Field(validation_alias="end_time")]
+    due: Annotated[datetime | None, Field(validation_alias="expected_start_time")] = None
+    decision: Annotated[UUID | None, Field(validation_alias=AliasPath("labels", "assetflow.decision"))] = None
 
     @property
     def has_ended(self) -> bool:
         return self.state_type in ENDED
+
+    @property
+    def is_for_later(self) -> bool:
+        return self.state_type == "SCHEDULED" and self.due is not None and self.due > datetime.now(UTC)
+
+
+_RUNS = TypeAdapter(list[FlowRun])
 
 
 class PrefectCalls(TaskApi):
@@ -90,8 +104,8 @@ class PrefectCalls(TaskApi):
 
     def flow_runs(self) -> list[FlowRun]:
         """Return all flow runs but those that are scheduled for later, oldest first."""
-        found = (each for each in self._pages("/flow_runs/filter", {}) if not _is_later(each))
-        return sorted(map(_flow_run, found), key=lambda run: run.created)
+        found = _RUNS.validate_python([*self._pages("/flow_runs/filter", {})])
+        return sorted((each for each in found if not each.is_for_later), key=lambda run: run.created)
 
     def recordings(self) -> list[frozenset[UUID]]:
         """Return, for each recording of updates that is kept as an artifact, the ids of which the ledger has one."""
@@ -136,31 +150,6 @@ class PrefectCalls(TaskApi):
             if len(page) < PAGE:
                 return
             offset += PAGE
-
-
-def _flow_run(data: Json) -> FlowRun:
-    labels = cast("dict[str, object]", data.get("labels") or {})
-    decision = labels.get("assetflow.decision")
-    return FlowRun(
-        id=UUID(str(data["id"])),
-        name=str(data["name"]),
-        deployment_id=UUID(str(data["deployment_id"])) if data.get("deployment_id") else None,
-        state=str(data["state_name"]),
-        state_type=str(data["state_type"]),
-        decision=UUID(str(decision)) if decision else None,
-        created=datetime.fromisoformat(str(data["created"])),
-        started=_moment(data.get("start_time")),
-        ended=_moment(data.get("end_time")),
-    )
-
-
-def _is_later(data: Json) -> bool:
-    due = _moment(data.get("expected_start_time"))
-    return data.get("state_type") == "SCHEDULED" and due is not None and due > datetime.now(UTC)
-
-
-def _moment(value: object) -> datetime | None:
-    return datetime.fromisoformat(str(value)) if value else None
 
 
 def runs_of(runs: Iterable[FlowRun], decision: UUID) -> list[FlowRun]:

@@ -31,7 +31,7 @@ def story(tmp_path: Path) -> Iterator[Story]:
 
 def run_of(decision: Any, state: str = "COMPLETED") -> FlowRun:
     at = datetime.now(UTC)
-    return FlowRun(uuid4(), "a-run", uuid4(), state.capitalize(), state, decision, at, at, at)
+    return FlowRun(uuid4(), "a-run", uuid4(), state.capitalize(), state, at, at, at, decision=decision)
 
 
 def told(story: Story, consumer: str) -> dict[str, Any]:
