@@ -9,7 +9,7 @@ page that writes has to be ours.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -227,17 +227,17 @@ class Guard:
         headers = Headers(scope=scope)
         refused = await self._refusal(scope, headers)
         if refused is not None:
-            await refused(scope, receive, _with_headers(send))
+            await refused(scope, receive, with_headers(send))
             return
         is_open = self._access.is_open(scope["path"])
         limit = BULK_BYTES if scope["path"] == BULK else BODY_BYTES
         if _announced(headers) > limit:
             words = f"the body is larger than {limit} bytes"
             refused = problem(413, words, code="too-large", fix="Send it in several parts")
-            await refused(scope, receive, _with_headers(send))
+            await refused(scope, receive, with_headers(send))
             return
         with self._strangers.reading(receive) if is_open else nullcontext(receive) as read:
-            await self._app(scope, limited(read, limit), _with_headers(send))
+            await self._app(scope, limited(read, limit), with_headers(send))
 
     async def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if _name(headers.get("host", "")) not in self._access.hosts:
@@ -348,11 +348,13 @@ def limited(receive: Receive, limit: int) -> Receive:
     return read
 
 
-def _with_headers(send: Send) -> Send:
+def with_headers(send: Send, wanted: Mapping[str, str] = ALWAYS) -> Send:
+    """Return a `send` that gives each answer those of the wanted headers that it lacks."""
+
     async def secured(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=message.setdefault("headers", []))
-            for name, value in ALWAYS.items():
+            for name, value in wanted.items():
                 headers.setdefault(name, value)
         await send(message)
 

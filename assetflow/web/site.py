@@ -10,7 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -19,7 +19,16 @@ from assetflow.api.app import create_app
 from assetflow.api.connections import Strangers
 from assetflow.api.problems import MEDIA_TYPE
 from assetflow.api.requests import Backend
-from assetflow.api.security import ALWAYS, BODY_BYTES, FOR_MACHINES, HOOKS, Access, is_same_origin, limited
+from assetflow.api.security import (
+    ALWAYS,
+    BODY_BYTES,
+    FOR_MACHINES,
+    HOOKS,
+    Access,
+    is_same_origin,
+    limited,
+    with_headers,
+)
 from assetflow.errors import InvalidCall
 from assetflow.web import (
     activity,
@@ -158,7 +167,7 @@ class _Answer:
     """A `send` that adds headers, and holds back a problem document instead of sending it."""
 
     def __init__(self, send: Send) -> None:
-        self._send = send
+        self.secured = with_headers(send, _HEADERS)
         self._held: bytes | None = None
         self.started = False
         self.problem: Mapping[str, Any] | None = None
@@ -175,13 +184,6 @@ class _Answer:
         held = self._held = self._held + message.get("body", b"")
         if not message.get("more_body", False):
             self.problem = json.loads(held)
-
-    async def secured(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(raw=message["headers"])
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
-        await self._send(message)
 
 
 _STATUS = 422
