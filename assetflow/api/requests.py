@@ -32,7 +32,9 @@ from assetflow.errors import AssetflowWarning, InvalidCall
 from assetflow.evaluator.process.status import held_up
 from assetflow.ledger.lease import Evaluators, downtime
 from assetflow.ledger.read.reader import Reader
+from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations.installation import Installation
+from assetflow.operations.lookup import consumer_at
 from assetflow.operations.needs import Need, needs_of
 
 T = TypeVar("T")
@@ -292,6 +294,14 @@ NamedAsset = Annotated[
 PathAsset = Annotated[
     Text, Path(min_length=1, description="The asset's URI, percent-encoded, or its name.", examples=["s3://lake/board"])
 ]
+
+
+def consumer_of(reader: TheReader, flow: Flow, deployment: Deployment) -> ConsumerRecord:
+    """Return the consumer that the path of a request names."""
+    return consumer_at(reader, flow, deployment)
+
+
+TheConsumer = Annotated[ConsumerRecord, Depends(consumer_of)]
 AsksPreview = Annotated[bool, Query(description="Only say what this would lead to. Nothing is written.")]
 
 

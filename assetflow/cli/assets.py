@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_format
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 import cyclopts
@@ -30,16 +30,15 @@ from assetflow.core.explain import shown_event
 from assetflow.core.explain.status import Status
 from assetflow.core.shapes import as_json, shape
 from assetflow.core.values.addresses import redact
-from assetflow.core.values.conditions import Token
 from assetflow.core.values.events import CheckedData, CheckHistory, CheckResult
 from assetflow.core.values.words import ago, at, shown
-from assetflow.errors import InvalidCall, UnknownAsset
+from assetflow.errors import InvalidCall
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import AssetRecord, EventFilter
 from assetflow.operations import lookup
 from assetflow.operations.installation import Installation
-from assetflow.operations.lookup import find_uri
+from assetflow.operations.lookup import find_asset, find_uri
 
 app = cyclopts.App(name="assets", help="Assets: what tasks update and flows run on.")
 
@@ -99,30 +98,20 @@ def list_assets(reader: Reader, *, hidden: bool) -> list[AssetLine]:
     """Return the assets that are hidden, or all others, ordered by URI."""
     left_out, activity = reader.assets.hidden(), reader.assets.activity()
     listed = [asset for asset in reader.assets.all() if (asset.uri in left_out) == hidden]
-    users, by_token = reader.assets.users_of(listed), _consumers(reader)
+    users = reader.assets.users_of(listed)
+    # An Eager or Lazy flow reads its assets; it does not run on them.
+    keeping = {each.consumer.name for each in reader.consumers.all() if each.consumer.schedule.keeping is not None}
     return [
         AssetLine(
             **vars(asset),
             last_update=activity[asset.uri].last if asset.uri in activity else None,
             events=activity[asset.uri].events if asset.uri in activity else 0,
             producers=sorted(users[asset.uri].producers),
-            consumers=_names(by_token, asset),
+            consumers=sorted(users[asset.uri].scheduled.keys() - keeping),
             hidden=hidden,
         )
         for asset in listed
     ]
-
-
-def _consumers(reader: Reader) -> dict[Token, list[str]]:
-    found: dict[Token, list[str]] = {}
-    for record in reader.consumers.all():
-        for token in record.consumer.schedule.tokens:
-            found.setdefault(token, []).append(record.consumer.name)
-    return found
-
-
-def _names(by_token: Mapping[Token, Sequence[str]], asset: AssetRecord) -> list[str]:
-    return sorted({name for token in asset.tokens for name in by_token.get(token, ())})
 
 
 def _cells(each: AssetLine) -> list[Text]:
@@ -223,20 +212,17 @@ def show_asset(asset: str, /, *, wide: Wide = False, json: AsJson = False) -> No
     """
     now = datetime.now(UTC)
     with Reader.open() as reader:
-        uri = find_uri(reader, asset)
-        found = reader.assets.get(uri=uri)
-        if found is None:
-            raise UnknownAsset(f"no asset is called {asset!r}", fix="`assetflow assets ls` lists the assets")
-        users = reader.assets.users_of([found.record])[uri]
+        found = find_asset(reader, asset)
+        uri, users = found.uri, found.users
         latest = reader.events.find(EventFilter(uri=uri), newest_first=True, limit=_LATEST)
         status = reader.freshness.status(uri, None, now)
         failed = reader.ended_runs.failed_makers([uri])
         empty = empty_message(reader, "It was never updated.")
     troubles = [text(each.as_maker(), "red") for each in failed]
-    document = as_json(found.shown(users)) | {"status": status, "failed_makers": failed}
+    document = as_json(found.listed.shown(users)) | {"status": status, "failed_makers": failed}
     document |= {"latest_events": [shown_event(event) for event in latest]}
     events = events_table(latest, empty=empty, wide=wide)
-    tell(document, *_facts(found, users, status, now), *troubles, Text(), events, json=json)
+    tell(document, *_facts(found.listed, users, status, now), *troubles, Text(), events, json=json)
 
 
 def _facts(found: ListedAsset, users: AssetUsers, status: Status, now: datetime) -> Iterable[RenderableType]:

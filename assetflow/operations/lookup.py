@@ -14,6 +14,7 @@ from assetflow.core.graph.lineage import Node
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.words import IdStart, some
 from assetflow.errors import Conflict, UnknownAsset, UnknownConsumer, UnknownEvent, UnknownWatcher
+from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord, DecisionRecord, EventFilter
@@ -131,6 +132,30 @@ def find_uri(reader: Reader, text: str, flows: Sequence[str] = ()) -> str:
     close = near_assets(reader, text, flows)
     fix = f"Similar names: {_listed(close)}" if close else "`assetflow assets ls` lists the assets"
     raise UnknownAsset(f"no asset is called {text!r}", fix=fix)
+
+
+@dataclass(frozen=True)
+class FoundAsset:
+    """An asset, with the flows that make, read and run on it."""
+
+    listed: ListedAsset
+    users: AssetUsers
+
+    @property
+    def uri(self) -> str:
+        return self.listed.record.uri
+
+
+def find_asset(reader: Reader, text: str) -> FoundAsset:
+    """Return the asset that a user names.
+
+    Raises:
+        UnknownAsset, InvalidAsset: as `find_uri`.
+    """
+    uri = find_uri(reader, text)
+    listed = reader.assets.get(uri=uri)
+    assert listed is not None, "nothing deletes an asset, and only an asset has a name"
+    return FoundAsset(listed, reader.assets.users_of([listed.record])[uri])
 
 
 def asset_called(reader: Reader, text: str) -> Asset:
@@ -348,8 +373,8 @@ def hide(at: Installation, asset: str, *, by: str) -> str:
         UnknownAsset: the ledger has no such asset.
         Conflict: a flow makes it, reads it or runs on it.
     """
-    uri = find_uri(at.ledger.reader, asset)
-    used = _uses(at.ledger.reader, uri)
+    found = find_asset(at.ledger.reader, asset)
+    uri, used = found.uri, _uses(found.users)
     if used:
         raise Conflict(
             f"the asset {uri} cannot be hidden: {used}",
@@ -371,11 +396,7 @@ def unhide(at: Installation, asset: str) -> str:
     return uri
 
 
-def _uses(reader: Reader, uri: str) -> str:
+def _uses(users: AssetUsers) -> str:
     """Return who works with an asset in words, as in `it is made by a/b, it starts c/d`; "" if nobody does."""
-    listed = reader.assets.get(uri=uri)
-    if listed is None:
-        return ""
-    users = reader.assets.users_of([listed.record])[uri]
     ways = (("it is made by", users.producers), ("it is read by", users.readers), ("it starts", users.scheduled))
     return ", ".join(f"{way} {some(sorted(names))}" for way, names in ways if names)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import LARGEST, Backend, Text, TheBackend
+from assetflow.api.requests import Backend, Text, TheBackend
 from assetflow.core.explain.trace import Trace
 from assetflow.errors import AssetflowError, InvalidCall, UnknownAsset, UnknownConsumer
 from assetflow.ledger.read.reader import Reader
@@ -20,7 +20,7 @@ from assetflow.operations.lookup import find_consumer, find_uri
 from assetflow.operations.runs_by_hand import retry_ended
 from assetflow.web.happened import ROWS, Happened, decisions_happened, happened, receipts_of, updates_happened
 from assetflow.web.live import LateRun, LateRuns, look_again, states_address
-from assetflow.web.pages import Form, Pages, TheForm, ThePages, in_words, url
+from assetflow.web.pages import Form, NumberOrNone, Pages, TheForm, ThePages, in_words, url
 
 router = APIRouter()
 
@@ -28,7 +28,6 @@ TREES = 12
 # A tree shows so many lines beside others; on its own page, all.
 LINES = 25
 Show = Literal["", "all", "updates", "decisions", "waiting", "undeliverable", "late"]
-Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
 
 async def late_runs(request: Request, show: Show = "") -> Sequence[LateRun]:
@@ -46,8 +45,8 @@ def show_activity(
     show: Show = "",
     asset: Text = "",
     consumer: Text = "",
-    events: Place = None,
-    decisions: Place = None,
+    events: NumberOrNone = None,
+    decisions: NumberOrNone = None,
 ) -> Response:
     """Show the newest trees of causes or, with a filter, a page of updates and decisions.
 
@@ -125,7 +124,12 @@ async def _retry(backend: Backend, form: Form) -> dict[str, int]:
 
 @router.get("/activity/{what:path}")
 def show_trace(
-    request: Request, pages: ThePages, backend: TheBackend, what: Text, retried: Place = None, replayed: Place = None
+    request: Request,
+    pages: ThePages,
+    backend: TheBackend,
+    what: Text,
+    retried: NumberOrNone = None,
+    replayed: NumberOrNone = None,
 ) -> Response:
     """Show what an update, a run, or the newest update of an asset led to. Contract 7.4.
 

@@ -13,52 +13,38 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import LARGEST, Backend, NamedAsset, Text, TheBackend, make_event
+from assetflow.api.requests import Backend, NamedAsset, Text, TheBackend, make_event
 from assetflow.core.values.addresses import redacted
 from assetflow.core.values.assets import Asset
 from assetflow.errors import AssetflowError, Conflict, InvalidEvent, LedgerForeign, UnknownAsset
-from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter
-from assetflow.operations.lookup import find_uri, hide, near_assets, unhide
+from assetflow.operations.lookup import FoundAsset, find_asset, hide, near_assets, unhide
 from assetflow.operations.needs import too_old_soon
 from assetflow.operations.recording import update_asset
 from assetflow.operations.runs_by_hand import Parameter, RunWanted, maker_of, parameters_of, read_typed, start_run
 from assetflow.operations.what_if import Preview, if_run, if_updated
-from assetflow.web.pages import SOMEBODY, Form, Pages, TheForm, ThePages, address, in_words, url, wants_fragment
+from assetflow.web.pages import (
+    SOMEBODY,
+    Form,
+    NumberOrNone,
+    Pages,
+    TheForm,
+    ThePages,
+    address,
+    in_words,
+    url,
+    wants_fragment,
+)
 from assetflow.web.plots import check_plots, metrics_words, plots_of, schema_changes
 from assetflow.web.previews import show_preview
 
 router = APIRouter()
 
 EVENTS = 20
+_FIELDS = ("extra", "partition_key", "parameters", "producer")
 # The fields of a form that are parameters of the flow begin so.
 TYPED = "parameter:"
-
-
-@dataclass(frozen=True)
-class AssetAndUsers:
-    """An asset, with the flows that make, read and run on it."""
-
-    listed: ListedAsset
-    users: AssetUsers
-
-    @property
-    def uri(self) -> str:
-        return self.listed.record.uri
-
-
-def find(reader: Reader, text: str) -> AssetAndUsers:
-    """Return the asset that a user names.
-
-    Raises:
-        UnknownAsset: the ledger has no such asset.
-    """
-    uri = find_uri(reader, text)
-    listed = reader.assets.get(uri=uri)
-    if listed is None:
-        raise UnknownAsset(f"no asset is called {text!r}")
-    return AssetAndUsers(listed, reader.assets.users_of([listed.record])[uri])
 
 
 @dataclass(frozen=True)
@@ -73,7 +59,7 @@ class AssetView:
     """
 
     key: Annotated[str, Query(max_length=250)] = ""
-    before: Annotated[int | None, Query(ge=0, le=LARGEST)] = None
+    before: NumberOrNone = None
     at: datetime | None = None
     started: UUID | None = None
 
@@ -98,7 +84,7 @@ def asset_page(
     request: Request,
     pages: Pages,
     backend: Backend,
-    found: AssetAndUsers,
+    found: FoundAsset,
     *,
     status: int = 200,
     view: AssetView = AssetView(),
@@ -185,7 +171,7 @@ def show_asset(
     """Show an asset by URI or name, or similar assets if it is unknown."""
     reader = backend.ledger.reader
     try:
-        found = find(reader, asset)
+        found = find_asset(reader, asset)
     except UnknownAsset:
         near = near_assets(reader, asset)
         return pages.show(request, "asset_unknown.html", status=404, asked=asset, near=near)
@@ -212,7 +198,7 @@ def unhide_asset(request: Request, pages: ThePages, backend: TheBackend, form: T
 
 
 def _change(request: Request, pages: Pages, backend: Backend, form: Form, change: Callable[[str], str]) -> Response:
-    found = find(backend.ledger.reader, form.text("asset"))
+    found = find_asset(backend.ledger.reader, form.text("asset"))
     try:
         return RedirectResponse(url("/asset", asset=change(found.uri)), 303)
     except (Conflict, LedgerForeign) as error:
@@ -234,15 +220,15 @@ def show_status(
 ) -> Response:
     """Show the status as a part of the asset's page; the part is empty if no Eager flow needs the asset."""
     reader, now = backend.ledger.reader, backend.now()
-    uri = find_uri(reader, asset)
-    listed = reader.assets.get(uri=uri)
-    told, is_part = reader.freshness.status(uri, key or None, now), wants_fragment(request)
+    listed = find_asset(reader, asset).listed
+    uri, is_part = listed.record.uri, wants_fragment(request)
+    told = reader.freshness.status(uri, key or None, now)
     return pages.show(
         request,
         "asset_status.html",
         fragment="status",
         uri=uri,
-        name=uri if listed is None else listed.name,
+        name=listed.name,
         key=key,
         told=told,
         causes=told.causes[:CAUSES] if is_part else told.causes,
@@ -255,19 +241,21 @@ def show_status(
 @router.get("/asset/events")
 def ask_for_event(request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset) -> Response:
     """Show the asset with the form that creates an event."""
-    return asset_page(request, pages, backend, find(backend.ledger.reader, asset), dialogs=Dialogs("create-event"))
+    return asset_page(
+        request, pages, backend, find_asset(backend.ledger.reader, asset), dialogs=Dialogs("create-event")
+    )
 
 
 @router.post("/asset/events")
 def create_event(request: Request, pages: ThePages, backend: TheBackend, form: TheForm) -> Response:
     """Record an update, and show its event."""
-    found = find(backend.ledger.reader, form.text("asset"))
+    found = find_asset(backend.ledger.reader, form.text("asset"))
     try:
         extra = _object(form.text("extra"), "extra")
         key = form.text("partition_key") or None
         event = update_asset(backend, found.listed, event_id=form.key(), extra=extra, partition_key=key, by=SOMEBODY)
     except AssetflowError as error:
-        dialogs = Dialogs(event_form=form.refused(**_field_errors(error)))
+        dialogs = Dialogs(event_form=form.refused_by(error, _FIELDS))
         return asset_page(request, pages, backend, found, status=422, dialogs=dialogs)
     return RedirectResponse(url("/events", event.id), 303)
 
@@ -277,7 +265,7 @@ def preview_event(
     request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset, partition_key: str = ""
 ) -> Response:
     """Show what an update would lead to, for the dialog that asks for it."""
-    found, now = find(backend.ledger.reader, asset), backend.now()
+    found, now = find_asset(backend.ledger.reader, asset), backend.now()
 
     def preview() -> Preview:
         event = make_event(Asset(found.uri), now, partition_key=partition_key or None)
@@ -296,7 +284,7 @@ def preview_run(
     partition_key: str = "",
 ) -> Response:
     """Show what the run of a flow that makes the asset would lead to, for the dialog that asks for it."""
-    found = find(backend.ledger.reader, asset)
+    found = find_asset(backend.ledger.reader, asset)
 
     def preview() -> Preview:
         flow, _ = maker_of(found.uri, found.users.producers, producer or min(found.users.producers, default=""))
@@ -310,7 +298,7 @@ async def show_parameters(
     request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset, producer: str = ""
 ) -> Response:
     """Show the fields for the parameters of the flow that makes the asset, as a part of the dialog."""
-    found = await run_in_threadpool(find, backend.ledger.reader, asset)
+    found = await run_in_threadpool(find_asset, backend.ledger.reader, asset)
     try:
         _, deployment = maker_of(found.uri, found.users.producers, producer or min(found.users.producers, default=""))
         known = await parameters_of(backend.prefect, deployment)
@@ -325,13 +313,13 @@ async def show_parameters(
 @router.get("/asset/materialize")
 def ask_to_materialize(request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset) -> Response:
     """Show the asset with the form that runs a flow."""
-    return asset_page(request, pages, backend, find(backend.ledger.reader, asset), dialogs=Dialogs("materialize"))
+    return asset_page(request, pages, backend, find_asset(backend.ledger.reader, asset), dialogs=Dialogs("materialize"))
 
 
 @router.post("/asset/materialize")
 async def materialize(request: Request, pages: ThePages, backend: TheBackend, form: TheForm) -> Response:
     """Run a flow that makes the asset, and show the run."""
-    found = await run_in_threadpool(find, backend.ledger.reader, form.text("asset"))
+    found = await run_in_threadpool(find_asset, backend.ledger.reader, form.text("asset"))
     typed = {name[len(TYPED) :]: text for name, text in form.fields.items() if name.startswith(TYPED)}
     known: Sequence[Parameter] = ()
     try:
@@ -341,8 +329,9 @@ async def materialize(request: Request, pages: ThePages, backend: TheBackend, fo
         wanted = RunWanted(parameters, form.text("partition_key") or None, once=form.key())
         run = await start_run(backend.prefect, deployment, wanted)
     except AssetflowError as error:
-        named = {f"{TYPED}{error.where}": in_words(error)} if error.where in typed else _field_errors(error)
-        dialogs = Dialogs(run_form=form.refused(**named), parameters=known)
+        typed_error = {f"{TYPED}{error.where}": in_words(error)}
+        refused = form.refused(**typed_error) if error.where in typed else form.refused_by(error, _FIELDS)
+        dialogs = Dialogs(run_form=refused, parameters=known)
         return await run_in_threadpool(asset_page, request, pages, backend, found, status=422, dialogs=dialogs)
     return RedirectResponse(url("/asset", asset=found.uri, started=run["id"]), 303)
 
@@ -357,9 +346,3 @@ def _object(text: str, field: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InvalidEvent("not a JSON object", where=field, fix='Write it as {"rows": 12}')
     return cast("dict[str, Any]", value)
-
-
-def _field_errors(error: AssetflowError) -> dict[str, str]:
-    """Return the message of the error under the name of the form field that it is about."""
-    field = error.where if error.where in ("extra", "partition_key", "parameters", "producer") else "form"
-    return {field: in_words(error)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
@@ -23,7 +23,7 @@ from assetflow.operations import backfill
 from assetflow.operations.backfill import CONCURRENCY, BackfillWanted, asset_to_backfill, find_backfill, plan
 from assetflow.operations.lookup import find_uri, near_assets
 from assetflow.operations.what_if import if_backfilled
-from assetflow.web.pages import SOMEBODY, Form, Pages, TheForm, ThePages, in_words, url
+from assetflow.web.pages import SOMEBODY, Form, NumberOrNone, Pages, TheForm, ThePages, in_words, url
 from assetflow.web.previews import show_preview
 
 router = APIRouter()
@@ -106,7 +106,7 @@ def begin_backfill(request: Request, pages: ThePages, backend: TheBackend, form:
         told = {"by": SOMEBODY, "why": form.text("why").strip()}
         made = backfill.begin(backend, wanted, plan(reader, wanted), concurrency=concurrency, **told)
     except AssetflowError as error:
-        return _page(request, pages, reader, form.refused(**field_errors(error)), status=422)
+        return _page(request, pages, reader, form.refused_by(error, _FIELDS), status=422)
     return RedirectResponse(url("/backfills", made.number), 303)
 
 
@@ -144,11 +144,6 @@ def read_concurrency(form: Form) -> int:
     raise InvalidCall(f"{text!r} is not a number from 1 to {MOST_AT_ONCE:,}", where="concurrency")
 
 
-def field_errors(error: AssetflowError) -> Mapping[str, str]:
-    """Return the message of the error under the name of the form field that it is about."""
-    return {error.where if error.where in _FIELDS else "form": in_words(error)}
-
-
 def _page(request: Request, pages: Pages, reader: Reader, form: Form, *, status: int = 200) -> Response:
     """Show the form with what it would run, or with what is wrong with it."""
     shown, uri = None, ""
@@ -158,7 +153,7 @@ def _page(request: Request, pages: Pages, reader: Reader, form: Form, *, status:
             read_concurrency(form)
             shown = _shown(reader, read_wanted(reader, form))
         except AssetflowError as error:
-            form = form if form.errors else form.refused(**field_errors(error))
+            form = form if form.errors else form.refused_by(error, _FIELDS)
     return pages.show(
         request,
         "backfill_form.html",
@@ -212,7 +207,6 @@ STATES: tuple[tuple[StepState, str], ...] = (
     ("done", "done"),
     ("removed", "taken off"),
 )
-Before = Annotated[int | None, Query(ge=0, le=LARGEST)]
 After = Annotated[int, Query(ge=-1, le=LARGEST)]
 
 
@@ -232,7 +226,7 @@ class TargetsPage:
 
 @router.get("/backfills")
 def list_backfills(
-    request: Request, pages: ThePages, reader: TheReader, asset: Text = "", before: Before = None
+    request: Request, pages: ThePages, reader: TheReader, asset: Text = "", before: NumberOrNone = None
 ) -> Response:
     """Show the backfills, newest first, or those of one asset."""
     try:

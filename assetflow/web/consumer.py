@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, Text, TheBackend, TheReader
+from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, Text, TheBackend, TheConsumer
 from assetflow.core.explain import next_time
 from assetflow.core.graph.lineage import loops_through
 from assetflow.core.values.addresses import redacted
@@ -29,7 +29,18 @@ from assetflow.operations.lookup import Selection, consumer_at, list_in_order, s
 from assetflow.operations.runs_by_hand import RunWanted, start_run
 from assetflow.operations.what_if import Preview, if_all_resumed, if_resumed, if_run
 from assetflow.web.live import look_again, states_address
-from assetflow.web.pages import SOMEBODY, Form, PagePlaces, Pages, TheForm, ThePages, in_words, url, wants_fragment
+from assetflow.web.pages import (
+    SOMEBODY,
+    Form,
+    NumberOrNone,
+    PagePlaces,
+    Pages,
+    TheForm,
+    ThePages,
+    in_words,
+    url,
+    wants_fragment,
+)
 from assetflow.web.plots import RUNS, run_bars
 from assetflow.web.previews import MOST, show_preview
 
@@ -200,13 +211,9 @@ def _listed(
 
 
 @router.get("/consumers/{flow}/{deployment}/condition")
-def show_condition(
-    request: Request, pages: ThePages, backend: TheBackend, flow: Flow, deployment: Deployment
-) -> Response:
+def show_condition(request: Request, pages: ThePages, backend: TheBackend, record: TheConsumer) -> Response:
     """Show the condition of a consumer in the list, as a tree with the facts beside each asset."""
-    reader = backend.ledger.reader
-    record = consumer_at(reader, flow, deployment)
-    told = consumer_explanation(reader, record, backend.now(), partitions=1, events=READ_FIRST)
+    told = consumer_explanation(backend.ledger.reader, record, backend.now(), partitions=1, events=READ_FIRST)
     return pages.show(request, "condition.html", fragment="tree", told=told)
 
 
@@ -287,14 +294,7 @@ def place(record: ConsumerRecord, **query: object) -> str:
     return url("/consumers", *record.consumer.name.split("/", 1), **query)
 
 
-def _consumer(reader: TheReader, flow: Flow, deployment: Deployment) -> ConsumerRecord:
-    return consumer_at(reader, flow, deployment)
-
-
-TheConsumer = Annotated[ConsumerRecord, Depends(_consumer)]
-
 Key = Annotated[str, Query(max_length=250)]
-Place = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
 
 @dataclass(frozen=True)
@@ -316,11 +316,11 @@ def show_consumer(
     flow: Flow,
     deployment: Deployment,
     key: Key = "",
-    before: Place = None,
+    before: NumberOrNone = None,
     started: UUID | None = None,
     asked: Annotated[str, Query(max_length=10)] = "",
-    removed: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
-    retried: Annotated[int | None, Query(ge=0, le=LARGEST)] = None,
+    removed: NumberOrNone = None,
+    retried: NumberOrNone = None,
     at: Annotated[str, Query(max_length=40)] = "",
 ) -> Response:
     """Show a consumer or, with a key, one of its partitions.
@@ -422,7 +422,7 @@ async def run_now(
         wanted = RunWanted(partition_key=form.text("partition_key") or None, once=form.key())
         run = await start_run(backend.prefect, record.consumer.deployment_id, wanted)
     except AssetflowError as error:
-        refused = form.refused(**{("partition_key" if error.where == "partition_key" else "form"): in_words(error)})
+        refused = form.refused_by(error, ["partition_key"])
         return await run_in_threadpool(_page, request, pages, backend, record, status=422, run_form=refused)
     return RedirectResponse(place(record, started=run["id"]), 303)
 

@@ -6,7 +6,7 @@ import json
 import mimetypes
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 from uuid import UUID, uuid4, uuid5
 
-from fastapi import Depends, Request
+from fastapi import Depends, Query, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -26,7 +26,7 @@ from starlette.responses import Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from assetflow.api.requests import Backend
+from assetflow.api.requests import LARGEST, Backend
 from assetflow.api.security import NONE, Right
 from assetflow.core.explain import source_of
 from assetflow.core.explain.events import maker_of
@@ -212,6 +212,8 @@ def pages_of(request: Request) -> Pages:
 
 
 ThePages = Annotated[Pages, Depends(pages_of)]
+# A number that the ledger can hold, if the address has one: where a page of a list begins, or how many there were.
+NumberOrNone = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
 
 def _environment(backend: Backend, run_state: Callable[[UUID | None], str]) -> Environment:
@@ -407,6 +409,10 @@ class Form:
     def refused(self, **errors: str) -> Form:
         """Return the same fields with these errors."""
         return Form(self.fields, errors)
+
+    def refused_by(self, error: AssetflowError, fields: Collection[str]) -> Form:
+        """Return the same fields with an error: at the one of these fields that it is about, else at the form."""
+        return self.refused(**{error.where if error.where in fields else "form": in_words(error)})
 
 
 async def read_fields(request: Request) -> dict[str, str]:

@@ -21,7 +21,7 @@ from assetflow.core.partitions.ranges import KeySeries, series_of_keys
 from assetflow.errors import InvalidPartition, MappingError
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import AssetRecord
-from assetflow.operations.lookup import find_uri
+from assetflow.operations.lookup import find_asset
 from assetflow.web.pages import ThePages, url
 
 CellState = Literal["done", "stale", "running", "failed", "missing", "absent", "due", "soon"]
@@ -116,8 +116,6 @@ class Calendar:
         at: the time. The map fills about one screen, and does not go beyond the first and the last key.
         first, last: the days of the first and the last of all keys.
         updated: how many keys of the map were updated.
-        running, failed, missing, stale: the keys of the map that a run makes now, whose latest run failed, that
-            something expects, and that were made from what has changed since.
         earlier, later: the times of the previous and the next map, or `None` if there are no keys.
         bar: the whole range, if the map does not show all of it.
     """
@@ -126,11 +124,6 @@ class Calendar:
     words: str
     blocks: list[CalendarBlock]
     updated: int
-    running: list[str]
-    failed: list[str]
-    missing: list[str]
-    stale: list[str]
-    absent: int
     at: datetime
     first: datetime
     last: datetime
@@ -150,6 +143,10 @@ class Calendar:
     def counts(self) -> Counter[CellState]:
         """How many keys of the map are in which state."""
         return Counter(cell.state for block in self.blocks for cell in block.cells)
+
+    def keys_in(self, state: CellState) -> list[str]:
+        """Return the keys of the map that are in a state."""
+        return [cell.key for block in self.blocks for cell in block.cells if cell.state == state]
 
     @property
     def entry(self) -> str:
@@ -207,9 +204,6 @@ def calendar_of(series: KeySeries, known: KnownKeys, now: datetime, at: datetime
         for key, begin in wanted.items()
     }
 
-    def keys_in(state: CellState) -> list[str]:
-        return [cell.key for cell in cells.values() if cell.state == state]
-
     earlier = at - _SECTIONS[kind] if start > start_of(first) else None
     later = at + _SECTIONS[kind] if end <= last else None
     return Calendar(
@@ -217,11 +211,6 @@ def calendar_of(series: KeySeries, known: KnownKeys, now: datetime, at: datetime
         words=series.describe(),
         blocks=_blocks(kind, cells),
         updated=len(there),
-        running=keys_in("running"),
-        failed=keys_in("failed"),
-        missing=keys_in("missing"),
-        stale=keys_in("stale"),
-        absent=len(keys_in("absent")),
         at=at,
         first=first,
         last=last,
@@ -317,9 +306,8 @@ def show_run_of_key(
     reader: TheReader, asset: NamedAsset, key: Annotated[str, Query(min_length=1, max_length=250)]
 ) -> Response:
     """Redirect to the newest run that was to make a key of an asset; without one, to the key."""
-    found = reader.assets.get(uri=find_uri(reader, asset))
-    makers = dict[str, UUID]() if found is None else reader.assets.users_of([found.record])[found.record.uri].producers
-    numbers = [number for each in makers.values() if (number := reader.consumers.number_of(str(each))) is not None]
+    makers = find_asset(reader, asset).users.producers.values()
+    numbers = [number for each in makers if (number := reader.consumers.number_of(str(each))) is not None]
     made = [run for each in numbers for run in reader.decisions.find(consumer=each, target_key=key, limit=1)]
     if not made:
         return RedirectResponse(url("/asset", asset=asset, key=key), 303)
@@ -344,33 +332,29 @@ def show_partitions(
         after: list the keys after this one, if the keys are not times.
     """
     reader, now = backend.ledger.reader, backend.now()
-    uri = find_uri(reader, asset)
+    found = find_asset(reader, asset)
+    uri, producers = found.uri, found.users.producers
     keys_of = partial(reader.partitions.keys, uri)
     # Guess the format from the first and the last keys only: there may be very many.
     first, last = keys_of(limit=SAMPLE), keys_of(newest_first=True, limit=SAMPLE)
     series = series_of_keys([*first, *last])
     listed = keys_of(after=after, limit=KEYS + 1) if series is None else []
-    found = reader.assets.get(uri=uri)
-    producers = {} if found is None else reader.assets.users_of([found.record])[uri].producers
-    known, listed_states = None, dict[str, KeyState]()
-    if found is not None:
-        states = _states_of(reader, found.record, set(producers.values()))
-        if series is None:
-            listed_states |= states(listed[:KEYS], ())
-        else:
-            counts = partial(reader.partitions.counts_from, uri)
-            known = KnownKeys(first[0], last[0], keys_of, states, counts)
-    around = (None if at is None else at.replace(tzinfo=None)) or (None if series is None else series.time_of(key))
+    states = _states_of(reader, found.listed.record, set(producers.values()))
+    listed_states = states(listed[:KEYS], ()) if series is None else {}
+    calendar = None
+    if series is not None:
+        known = KnownKeys(first[0], last[0], keys_of, states, partial(reader.partitions.counts_from, uri))
+        calendar = calendar_of(series, known, now, series.time_of(key) if at is None else at.replace(tzinfo=None))
     page = pages.show(
         request,
         "partitions.html",
         fragment="partitions",
         uri=uri,
         total=reader.partitions.count(uri),
-        calendar=None if series is None or known is None else calendar_of(series, known, now, around),
+        calendar=calendar,
         key=key,
         has_maker=bool(producers),
-        name=uri if found is None else found.name,
+        name=found.listed.name,
         keys=listed[:KEYS],
         states=listed_states,
         states_in_words=[

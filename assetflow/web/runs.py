@@ -30,7 +30,7 @@ from assetflow.prefect_io.flow_runs import MOST
 from assetflow.prefect_io.open_runs import with_run_now
 from assetflow.prefect_io.run_ends import RunInPrefect, run_in_prefect
 from assetflow.web.live import SECONDS_TO_ANSWER, RunStates, look_again, states_address
-from assetflow.web.pages import PagePlaces, Pages, TheForm, ThePages, in_words, url
+from assetflow.web.pages import NumberOrNone, PagePlaces, Pages, TheForm, ThePages, in_words, url
 from assetflow.web.plots import metric_words
 
 router = APIRouter()
@@ -38,7 +38,6 @@ router = APIRouter()
 ROWS = 50
 DAYS = 14
 HEIGHT = 48
-Before = Annotated[int | None, Query(ge=0, le=LARGEST)]
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def show_runs(
     day: Text = "",
     flow: Text = "",
     key: Text = "",
-    before: Before = None,
+    before: NumberOrNone = None,
 ) -> Response:
     """Show a page of runs, newest first.
 

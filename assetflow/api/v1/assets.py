@@ -43,7 +43,7 @@ from assetflow.ledger.records import WatcherRecord
 from assetflow.operations import backfill
 from assetflow.operations.backfill import BackfillWanted, find_backfill, plan
 from assetflow.operations.graph import Graph, Lineage, Wanted, graph_of, lineage_of
-from assetflow.operations.lookup import asset_called, find_node, find_uri, hide, switch_watcher, unhide
+from assetflow.operations.lookup import asset_called, find_asset, find_node, find_uri, hide, switch_watcher, unhide
 from assetflow.operations.needs import planned
 from assetflow.operations.recording import observe
 
@@ -81,11 +81,8 @@ def list_assets(
 @router.get("/asset", responses=answers(404))
 def get_asset(reader: TheReader, asset: NamedAsset) -> ShownAsset:
     """Return one asset, by its URI or name. For an unknown one, the error names similar assets."""
-    uri = find_uri(reader, asset)
-    found = reader.assets.get(uri=uri)
-    if found is None:
-        raise UnknownAsset(f"no asset is called {asset!r}", where="query.asset")
-    return found.shown(reader.assets.users_of([found.record])[uri])
+    found = find_asset(reader, asset)
+    return found.listed.shown(found.users)
 
 
 @router.post("/assets/{asset:path}/hide", response_model=AssetHidden, responses=answers(404, 409, 415))
@@ -198,7 +195,7 @@ def observe_asset(asset: Text, body: ObservationIn, backend: TheBackend) -> Json
         {
             "uri": source.uri,
             "events": [shown_event(event) for event in recorded.events],
-            "decisions": recorded.decisions_made,
+            "decisions": recorded.decisions,
             "warnings": list(recorded.warnings),
         }
     )

@@ -23,15 +23,14 @@ from assetflow.api.problems import answers
 from assetflow.api.requests import (
     AsksPreview,
     Backend,
-    Deployment,
     EtagRoute,
-    Flow,
     Json,
     Moment,
     Page,
     PathAsset,
     Text,
     TheBackend,
+    TheConsumer,
     ThePage,
     TheReader,
 )
@@ -55,12 +54,12 @@ from assetflow.ledger.read.explanations import (
     run_explanation,
 )
 from assetflow.ledger.read.reader import Reader
-from assetflow.ledger.records import ConsumerFilter, DecisionRecord, DecisionStatus
+from assetflow.ledger.records import ConsumerFilter, ConsumerRecord, DecisionRecord, DecisionStatus
 from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.lookup import (
     Selection,
-    consumer_at,
     decision_with,
+    find_asset,
     find_uri,
     list_by_id,
     number_of,
@@ -100,14 +99,12 @@ def list_refused_deployments(reader: TheReader, page: ThePage) -> Page[RefusedDe
 
 @router.get("/consumers/{flow}/{deployment}", responses=answers(404))
 def explain_consumer(
-    flow: Flow,
-    deployment: Deployment,
+    record: TheConsumer,
     backend: TheBackend,
     at: Annotated[Moment | None, Query(description="Explain why it ran, or did not, at this time.")] = None,
 ) -> ConsumerExplanation:
     """Explain why a consumer runs or does not run: its condition, with the facts about each asset."""
     reader = backend.ledger.reader
-    record = consumer_at(reader, flow, deployment)
     if at is not None:
         return past_explanation(reader, record, at)
     loops = loops_through(reader.lineage.edges_of, record.consumer.name)
@@ -115,19 +112,15 @@ def explain_consumer(
 
 
 @router.get("/consumers/{flow}/{deployment}/queue", responses=answers(404))
-def list_queue(
-    flow: Flow, deployment: Deployment, reader: TheReader, page: ThePage, target_key: TargetKey = None
-) -> Page[ShownEvent]:
+def list_queue(record: TheConsumer, reader: TheReader, page: ThePage, target_key: TargetKey = None) -> Page[ShownEvent]:
     """List the queued events of a consumer, or of one of its pending partitions, oldest first."""
-    record = consumer_at(reader, flow, deployment)
     found = reader.queues.events(record.consumer.id, target_key or None, after=page.number or 0, limit=page.limit)
     return page.after([shown_event(event) for event in found], lambda each: each.sequence or 0)
 
 
 @router.delete("/consumers/{flow}/{deployment}/queue", response_model=RemovedOut, responses=answers(404))
 def remove_queued(
-    flow: Flow,
-    deployment: Deployment,
+    record: TheConsumer,
     backend: TheBackend,
     why: Annotated[Text, Query(min_length=1, description="The reason, which the receipts show.")],
     asset: Annotated[Text | None, Query(description="Only events of this asset: its URI, or its name.")] = None,
@@ -136,7 +129,6 @@ def remove_queued(
     by: Annotated[Text, Query(description="Who removes them.")] = "api",
 ) -> Json:
     """Remove queued events. For a partitioned consumer, name the target key of the pending partition (3.7)."""
-    record = consumer_at(backend.ledger.reader, flow, deployment)
     with places(asset="query.asset", key="query.target_key", why="query.why"):
         which = Selection(record, None if asset is None else find_uri(backend.ledger.reader, asset))
         removed = decisions.remove_queued(backend, which, target_key=target_key, before=before, by=by, why=why)
@@ -144,27 +136,19 @@ def remove_queued(
 
 
 @router.get("/consumers/{flow}/{deployment}/partitions", responses=answers(404))
-def list_pending(
-    flow: Flow,
-    deployment: Deployment,
-    reader: TheReader,
-    page: ThePage,
-) -> Page[str]:
+def list_pending(record: TheConsumer, reader: TheReader, page: ThePage) -> Page[str]:
     """List the target keys of a partitioned consumer that have queued events."""
-    number = consumer_at(reader, flow, deployment).consumer.id
-    keys = reader.queues.pending_keys(number, after=page.text or "", limit=page.limit)
+    keys = reader.queues.pending_keys(record.consumer.id, after=page.text or "", limit=page.limit)
     return page.after(keys, lambda key: key)
 
 
 @router.get("/consumers/{flow}/{deployment}/partitions/{target_key}", responses=answers(404))
 def explain_partition(
-    flow: Flow,
-    deployment: Deployment,
+    record: TheConsumer,
     target_key: Annotated[Text, Path(min_length=1, max_length=250)],
     reader: TheReader,
 ) -> PartitionExplanation:
     """Explain a pending partition: the keys that it has received, and those that it waits for."""
-    record = consumer_at(reader, flow, deployment)
     if not record.consumer.schedule.is_partitioned:
         raise InvalidCall(
             f"{record.consumer.name} is not partitioned", where="path.target_key", fix="Ask for the consumer"
@@ -173,26 +157,22 @@ def explain_partition(
 
 
 @router.post("/consumers/{flow}/{deployment}/pause", responses=answers(404, 409, 415))
-async def pause_consumer(flow: Flow, deployment: Deployment, backend: TheBackend) -> Switched:
+async def pause_consumer(record: TheConsumer, backend: TheBackend) -> Switched:
     """Pause a consumer, as the switch of its automation in Prefect does."""
-    return await _switched(backend, flow, deployment, paused=True)
+    return await _switched(backend, record, paused=True)
 
 
 @router.post("/consumers/{flow}/{deployment}/resume", responses=answers(404, 409, 415))
-async def resume_consumer(
-    flow: Flow, deployment: Deployment, backend: TheBackend, preview: AsksPreview = False
-) -> Switched | Preview:
+async def resume_consumer(record: TheConsumer, backend: TheBackend, preview: AsksPreview = False) -> Switched | Preview:
     """Resume a paused consumer. With `preview=true`, only say what that would lead to."""
     if preview:
-        record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
         return await run_in_threadpool(if_resumed, backend.ledger.reader, record, backend.now())
-    return await _switched(backend, flow, deployment, paused=False)
+    return await _switched(backend, record, paused=False)
 
 
 @router.post("/consumers/{flow}/{deployment}/retry", responses=answers(404, 409, 415))
 async def retry_consumer(
-    flow: Flow,
-    deployment: Deployment,
+    record: TheConsumer,
     backend: TheBackend,
     target_key: Annotated[
         str | None, Query(max_length=250, description="Only this target key; without it, all of them.")
@@ -205,13 +185,11 @@ async def retry_consumer(
 
     What is out of date is asked for (8.7). A failed run runs again in Prefect, with the updates that it was given.
     """
-    record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     with places(key="query.target_key", all_failed="query.all_failed"):
         return await runs_by_hand.retry(backend, record, target_key, all_failed=all_failed)
 
 
-async def _switched(backend: Backend, flow: str, deployment: str, *, paused: bool) -> Switched:
-    record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
+async def _switched(backend: Backend, record: ConsumerRecord, *, paused: bool) -> Switched:
     await switch(backend.prefect, record, paused=paused)
     return Switched(record.consumer.name, paused)
 
@@ -309,14 +287,13 @@ _ANSWERS = answers(404, 409, 413, 415)
 
 @start_router.post("/consumers/{flow}/{deployment}/run", responses=_ANSWERS, tags=["consumers"])
 async def run_consumer(
-    flow: Flow, deployment: Deployment, backend: TheBackend, body: RunIn | None = None, preview: AsksPreview = False
+    record: TheConsumer, backend: TheBackend, body: RunIn | None = None, preview: AsksPreview = False
 ) -> ConsumerRun | Preview:
     """Start a run of a consumer. It consumes nothing: what is queued stays queued.
 
     With `preview=true` nothing starts: the answer says what would follow if the run completes and updates every outlet
     that the flow declares.
     """
-    record = await run_in_threadpool(consumer_at, backend.ledger.reader, flow, deployment)
     name, given = record.consumer.name, body or RunIn()
     if preview:
         return await _previewed(backend, name, given)
@@ -354,7 +331,5 @@ async def _started(backend: Backend, deployment: UUID, given: RunIn) -> dict[str
 
 def _maker(reader: Reader, asset: str, chosen: str) -> tuple[str, str, UUID]:
     """Return the URI of an asset, and the name and the id of the deployment that makes it."""
-    uri = find_uri(reader, asset)
-    found = reader.assets.get(uri=uri)
-    makers = {} if found is None else reader.assets.users_of([found.record])[uri].producers
-    return (uri, *maker_of(uri, makers, chosen))
+    found = find_asset(reader, asset)
+    return (found.uri, *maker_of(found.uri, found.users.producers, chosen))
