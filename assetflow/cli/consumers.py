@@ -137,8 +137,6 @@ def wait(*names: str, timeout: float = 60.0) -> None:
     timeout
         Fail after this many seconds.
     """
-    # Import the HTTP client only here: `ls` and `--help` do not need it.
-
     asyncio.run(wait_until_known(names, timeout))
 
 
@@ -237,6 +235,7 @@ async def wait_until_known(names: Sequence[str] = (), seconds: float = 60.0) -> 
         PrefectUnreachable: Prefect did not answer in all that time.
         InvalidSchedule: the schedule of a deployment that is waited for cannot be used.
     """
+    # Import the HTTP client only here: `ls` and `--help` do not need it.
     from assetflow.prefect_io.deployments import Deployments
     from assetflow.prefect_io.rest import prefect_api
 
@@ -333,7 +332,7 @@ def _read_ledger() -> tuple[list[ConsumerRecord], list[RefusedDeployment]]:
 def _too_late(missing: Sequence[str], deployed: Mapping[UUID, Deployed], seconds: float) -> TimedOut:
     names = {each.name for each in deployed.values()}
     absent = [name for name in missing if name not in names]
-    listed = ", ".join(missing[:5]) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
+    listed = some(missing)
     if absent == [*missing]:
         return TimedOut(
             f"after {seconds:g} s there is no deployment {listed}", fix="`prefect deployment ls` lists them"

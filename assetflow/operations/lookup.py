@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from heapq import nlargest
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from assetflow.core.graph.lineage import Node
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.words import IdStart, some
+from assetflow.core.values.words import SHOWN, IdStart, some
 from assetflow.errors import Conflict, UnknownAsset, UnknownConsumer, UnknownEvent, UnknownWatcher
 from assetflow.ledger.read.assets import AssetUsers, ListedAsset
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord, DecisionRecord, EventFilter
-
-if TYPE_CHECKING:
-    from assetflow.operations.installation import Installation, OpenPrefect
-
+from assetflow.operations.installation import Installation, OpenPrefect
 
 _COMPARED = 100
-_LISTED = 5
 _NO_NUMBER = 2**63
 
 
@@ -130,7 +125,7 @@ def find_uri(reader: Reader, text: str, flows: Sequence[str] = ()) -> str:
     if uri in reader.assets.numbers([uri]):
         return uri
     close = near_assets(reader, text, flows)
-    fix = f"Similar names: {_listed(close)}" if close else "`assetflow assets ls` lists the assets"
+    fix = f"Similar names: {some(close)}" if close else "`assetflow assets ls` lists the assets"
     raise UnknownAsset(f"no asset is called {text!r}", fix=fix)
 
 
@@ -249,12 +244,12 @@ def _only_one(what: str, named: int | IdStart, beginning: Callable[[IdStart, int
         UnknownEvent: there is none, or there are several.
     """
     start = IdStart.of(str(named))
-    found = beginning(start, _LISTED) if start is not None else list[UUID]()
+    found = beginning(start, SHOWN) if start is not None else list[UUID]()
     if len(found) == 1:
         return found[0]
     if found:
         raise UnknownEvent(
-            f"the ids of several {what}s begin with {named}", fix=f"Name one: {_listed(map(str, found))}"
+            f"the ids of several {what}s begin with {named}", fix=f"Name one: {some(list(map(str, found)))}"
         )
     kind = "number" if isinstance(named, int) else "id that begins with"
     raise UnknownEvent(f"no {what} has the {kind} {named}", fix=f"`assetflow {what}s ls` lists the newest")
@@ -267,7 +262,7 @@ def _of_flow(reader: Reader, name: str) -> ConsumerRecord:
         return record
     if meant:
         raise UnknownConsumer(
-            f"the flow {name!r} has several consumers: {_listed(meant)}", fix="Name one of them as flow/deployment"
+            f"the flow {name!r} has several consumers: {some(meant)}", fix="Name one of them as flow/deployment"
         )
     for each in reader.refused_deployments():
         if name in (each.name, each.name.partition("/")[0], str(each.deployment_id)):
@@ -282,18 +277,12 @@ def _suggestion(name: str, names: Sequence[str]) -> str:
     close = get_close_matches(name, names, n=3, cutoff=0.5)
     close += [flows[flow] for flow in get_close_matches(name, list(flows), n=3, cutoff=0.5) if flows[flow] not in close]
     if close:
-        return f"Similar names: {_listed(close[:3])}"
+        return f"Similar names: {some(close[:3])}"
     return (
-        f"The consumers are: {_listed(names)}"
+        f"The consumers are: {some(names)}"
         if names
         else "No consumer is known: deploy a scheduled flow, and start the evaluator"
     )
-
-
-def _listed(names: Iterable[str]) -> str:
-    listed = list(names)
-    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
-    return ", ".join(listed[:_LISTED]) + more
 
 
 def list_by_id(
@@ -302,7 +291,7 @@ def list_by_id(
     """Return the consumers with an id above `after`, ordered by id; with the reason if a new declaration is refused."""
     refused = {each.deployment_id: each for each in reader.refused_deployments()}
     listed = reader.consumers.overviews(reader.consumers.page(wanted, after=after, limit=limit))
-    listed = _with_plans(reader, listed, now)
+    listed = with_plans(reader, listed, now)
     return [replace(each, refused=refused.get(each.record.consumer.deployment_id)) for each in listed]
 
 
@@ -311,10 +300,10 @@ def list_in_order(
 ) -> tuple[list[ConsumerOverview], int]:
     """Return a page of consumers, and the number of all consumers that match."""
     records, total = reader.consumers.listed(wanted, order, limit=limit, offset=offset)
-    return _with_plans(reader, reader.consumers.overviews(records), now), total
+    return with_plans(reader, reader.consumers.overviews(records), now), total
 
 
-def _with_plans(reader: Reader, listed: Sequence[ConsumerOverview], now: datetime) -> list[ConsumerOverview]:
+def with_plans(reader: Reader, listed: Sequence[ConsumerOverview], now: datetime) -> list[ConsumerOverview]:
     """Return the same consumers, each Eager or Lazy one with what it would run now."""
     kept = [each.record.consumer.id for each in listed if each.record.consumer.schedule.keeping is not None]
     plans = {each.consumer: each for each in (reader.freshness.plans(now, kept) if kept else [])}

@@ -21,7 +21,7 @@ from assetflow.errors import InvalidCall
 from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import RefusedRecord
-from assetflow.operations.lookup import number_of
+from assetflow.operations.lookup import number_of, with_plans
 
 NeedKind = Literal[
     "server",
@@ -315,16 +315,15 @@ def _of_asset(reader: Reader, each: AssetFreshness, doing: Mapping[str, str], no
 def _doing(reader: Reader, makers: set[str], now: datetime) -> Mapping[str, str]:
     """Return what each of these flows does now, or what holds it back, by its name; "" if it has nothing to do."""
     records = [record for name in sorted(makers) if (record := reader.consumers.named(name)) is not None]
-    kept = [each.consumer.id for each in records if each.consumer.schedule.keeping is not None]
-    plans = {each.consumer: each for each in (reader.freshness.plans(now, kept) if kept else [])}
-    told = {each.name: _of_flow(each, plans.get(each.name)) for each in reader.consumers.overviews(records)}
+    listed = with_plans(reader, reader.consumers.overviews(records), now)
+    told = {each.name: _of_flow(each) for each in listed}
     return {name: f"{words[:1].lower()}{words[1:].rstrip('.')}" for name, words in told.items()}
 
 
-def _of_flow(maker: ConsumerOverview, planned: PlannedConsumer | None) -> str:
-    if planned is None:
+def _of_flow(maker: ConsumerOverview) -> str:
+    if maker.plan is None:
         return _of_event_schedule(maker)
-    return "" if planned.is_up_to_date else planned.words
+    return "" if maker.plan.is_up_to_date else maker.plan.words
 
 
 def _of_event_schedule(maker: ConsumerOverview) -> str:
