@@ -7,14 +7,13 @@ import json
 import threading
 import warnings
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import wraps
 from hashlib import blake2b
 from inspect import iscoroutinefunction
 from typing import Annotated, Any, Generic, LiteralString, TypeVar
-from uuid import UUID, uuid4, uuid5
 
 from fastapi import Depends, Path, Query, Request, Response
 from fastapi.dependencies.models import Dependant
@@ -24,10 +23,8 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 from starlette.convertors import PathConvertor, register_url_convertor
 
-from assetflow.core.json_data import fit_text, is_plain_text
+from assetflow.core.json_data import is_plain_text
 from assetflow.core.shapes import as_json, as_text, shape
-from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Origin, event_by_hand
 from assetflow.errors import AssetflowWarning, InvalidCall
 from assetflow.evaluator.process.status import held_up
 from assetflow.ledger.lease import Evaluators, downtime
@@ -327,55 +324,7 @@ def _query_parameters(of: Dependant) -> Iterator[str]:
 ONLY_KNOWN = [Depends(refuse_unknown)]
 
 
-_NAMESPACE = UUID("c1a4f9f2-3c53-5b5e-8d3f-0d3b8e6f7a11")
 _warning = threading.Lock()
-
-
-def event_id(text: str | None) -> UUID:
-    """Return the event id for `text`: the UUID it spells, else a UUID derived from it; a random one for `None`.
-
-    The same text always gives the same id, so that a client can send a request again.
-    """
-    if text is None:
-        return uuid4()
-    try:
-        return UUID(text)
-    except ValueError:
-        return uuid5(_NAMESPACE, text)
-
-
-def make_event(
-    asset: Asset,
-    now: datetime,
-    *,
-    extra: Mapping[str, object] | None = None,
-    partition_key: str | None = None,
-    aliases: tuple[str, ...] = (),
-    text: str | None = None,
-    occurred: datetime | None = None,
-    by: str = "",
-    data_version: str | None = None,
-) -> AssetEvent:
-    """Return the event for an update that a client posted.
-
-    Parameters:
-        text: the idempotency key: a UUID, or any text.
-        by: who reports the update.
-        data_version: the version of the data (contract 8.2).
-
-    Raises:
-        InvalidEvent, InvalidAsset, TooLarge: a field breaks a rule; `where` names the field.
-    """
-    return event_by_hand(
-        asset,
-        id=event_id(text),
-        occurred=occurred or now,
-        origin=Origin("api", by=fit_text(by)),
-        extra=extra,
-        partition_key=partition_key,
-        aliases=aliases,
-        data_version=data_version,
-    )
 
 
 def with_warnings(make: Callable[[], T]) -> tuple[T, list[str]]:

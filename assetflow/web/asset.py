@@ -7,15 +7,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, Any, cast
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import Backend, NamedAsset, Text, TheBackend, make_event
+from assetflow.api.requests import Backend, NamedAsset, Text, TheBackend
 from assetflow.core.values.addresses import redacted
 from assetflow.core.values.assets import Asset
+from assetflow.core.values.events import Origin, event_by_hand
 from assetflow.errors import AssetflowError, Conflict, InvalidEvent, LedgerForeign, UnknownAsset
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import EventFilter
@@ -268,7 +269,8 @@ def preview_event(
     found, now = find_asset(backend.ledger.reader, asset), backend.now()
 
     def preview() -> Preview:
-        event = make_event(Asset(found.uri), now, partition_key=partition_key or None)
+        asset, key = Asset(found.uri), partition_key or None
+        event = event_by_hand(asset, id=uuid4(), occurred=now, origin=Origin("api"), partition_key=key)
         return if_updated(backend.ledger.reader, [event], now)
 
     return show_preview(request, pages, preview, "This update", "No consumer is scheduled on this asset.")

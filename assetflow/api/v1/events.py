@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Literal, cast
-from uuid import UUID, uuid4
+from uuid import UUID, uuid4, uuid5
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import ValidationError
@@ -27,13 +27,13 @@ from assetflow.api.requests import (
     TheBackend,
     ThePage,
     TheReader,
-    make_event,
     with_warnings,
 )
 from assetflow.core.explain import EventExplanation, ReceiptExplanation, ShownEvent, shown_event
 from assetflow.core.explain.trace import Trace
+from assetflow.core.json_data import fit_text
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import AssetEvent, Recording
+from assetflow.core.values.events import AssetEvent, Origin, Recording, event_by_hand
 from assetflow.core.watchers.intake import MOST_BYTES, check_signature, message_id
 from assetflow.errors import AssetflowError, InvalidCall, InvalidEvent, TooLarge
 from assetflow.ledger.read.explanations import event_explanation
@@ -168,6 +168,7 @@ class _Item:
     error: AssetflowError | None = None
 
 
+_NAMESPACE = UUID("c1a4f9f2-3c53-5b5e-8d3f-0d3b8e6f7a11")
 _SOME = {"model": RecordedOut, "description": "Some were refused; the others are recorded"}
 _NONE = {"model": RecordedOut, "description": "All were refused"}
 
@@ -243,17 +244,27 @@ def _event(wanted: EventIn, uri: str, now: datetime) -> AssetEvent:
         asset = Asset(uri, name=name, group=wanted.group)
     except AssetflowError as error:
         raise type(error)(error.message, where="uri", fix=error.fix, rule=error.rule) from error
-    return make_event(
+    return event_by_hand(
         asset,
-        now,
+        id=uuid4() if wanted.id is None else event_id(wanted.id),
+        occurred=wanted.occurred or now,
+        origin=Origin("api", by=fit_text(wanted.by)),
         extra=wanted.extra,
         partition_key=wanted.partition_key,
         aliases=tuple(wanted.aliases),
-        text=wanted.id,
-        occurred=wanted.occurred,
-        by=wanted.by,
         data_version=wanted.data_version,
     )
+
+
+def event_id(text: str) -> UUID:
+    """Return the event id for an idempotency key: the UUID that it spells, else a UUID derived from it.
+
+    The same text always gives the same id, so that a client can send a request again.
+    """
+    try:
+        return UUID(text)
+    except ValueError:
+        return uuid5(_NAMESPACE, text)
 
 
 def _unusual(reader: Reader, events: Sequence[AssetEvent]) -> list[str]:
