@@ -71,6 +71,14 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, default=str, ensure_ascii=False)
 
 
+def stopped_by_signals() -> asyncio.Event:
+    """Return an event of the running loop that Ctrl-C and SIGTERM set."""
+    stop = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop
+
+
 evaluator_app = App(name="evaluator")
 
 SECONDS_TO_ANSWER = 30.0
@@ -105,9 +113,7 @@ def start_evaluator(*, since: str | None = None, take_over: bool = False, once: 
 
 
 async def _run_evaluator(options: Options, *, once: bool) -> None:
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stopped_by_signals()
     tasks: set[asyncio.Task[None]] = set()
 
     @contextmanager
@@ -148,9 +154,7 @@ async def _run_watcher() -> None:
     # Import here what the evaluator does not need.
     from assetflow.watching.sources import watch
 
-    stop, is_ready = asyncio.Event(), asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop, is_ready = stopped_by_signals(), asyncio.Event()
 
     def ready() -> None:
         if not is_ready.is_set():

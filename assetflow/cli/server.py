@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import socket
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from assetflow.api.app import create_app
 from assetflow.api.connections import server_config, tell_seldom_of_full_files
 from assetflow.api.requests import Backend
 from assetflow.api.security import Keys, access_for
-from assetflow.cli.processes import log_to_stderr
+from assetflow.cli.processes import log_to_stderr, stopped_by_signals
 from assetflow.cli.values import Port, since_option
 from assetflow.errors import PortInUse
 from assetflow.evaluator.process.evaluator import Evaluator, Options
@@ -121,9 +120,7 @@ class _Service:
             AssetflowError: as `evaluate` does.
         """
         self._loop = asyncio.get_running_loop()
-        stop = asyncio.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._loop.add_signal_handler(number, stop.set)
+        stop = stopped_by_signals()
         tell_seldom_of_full_files(self._loop)
         server = _Server(server_config(api, proxies=get_settings().api_proxies))
         working: set[asyncio.Task[Any]] = {asyncio.create_task(server.serve([listener]))}
