@@ -17,7 +17,7 @@ from assetflow.core.rules.ended_runs import run_name
 from assetflow.core.values.keeping import Cause
 from assetflow.core.values.words import count, rounded_in_words
 from assetflow.errors import AssetflowError, Conflict, InvalidCall, LedgerForeign, UnknownAsset
-from assetflow.ledger.read.backfills import BackfillRecord, BackfillTargetRecord
+from assetflow.ledger.read.backfills import BackfillPreview, BackfillRecord, BackfillTargetRecord
 from assetflow.ledger.read.reader import Reader
 from assetflow.operations import backfill
 from assetflow.operations.backfill import CONCURRENCY, BackfillWanted, asset_to_backfill, find_backfill, plan
@@ -34,26 +34,16 @@ _FIELDS = ("asset", "start", "end", "keys", "down", "concurrency", "why")
 
 
 @dataclass(frozen=True)
-class Wave:
-    """The runs of one flow in a wave."""
-
-    number: int
-    consumer: str
-    keys: list[str]
-    runs: int
-
-
-@dataclass(frozen=True)
 class ShownTargets:
     """The targets that a backfill would run, for the page.
 
     Attributes:
+        planned: all of them, wave by wave.
         known: how many keys of the asset in its first wave were updated before.
         new: those of them that were never updated.
     """
 
-    runs: int
-    waves: list[Wave]
+    planned: BackfillPreview
     known: int
     new: list[str]
 
@@ -183,17 +173,12 @@ def _period(field: str, text: str) -> tuple[datetime, datetime]:
 
 def _shown(reader: Reader, wanted: BackfillWanted) -> ShownTargets:
     planned = plan(reader, wanted)
-    waves = [
-        Wave(number, name, [key for key in keys if key is not None], len(keys))
-        for number, wave in enumerate(planned.waves(), 1)
-        for name, keys in wave.items()
-    ]
+    shown = planned.shown(wanted.uri, down=wanted.down, most=len(planned.steps))
     # Nothing below the asset's own maker is in the first wave.
-    first = waves[0].keys
+    first = shown.waves[0][0].target_keys
     there = set(reader.partitions.keys(wanted.uri, since=min(first), until=max(first))) if first else set[str]()
     return ShownTargets(
-        runs=len(planned.steps),
-        waves=waves,
+        planned=shown,
         known=sum(key in there for key in first),
         new=[key for key in first if key not in there],
     )
