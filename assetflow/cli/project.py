@@ -169,18 +169,17 @@ def diff(
         replay (fewer-runs). Separate several with commas.
     """
     # Import only here what imports Prefect: `--help` does not need it.
+    from assetflow.stack import linting
     from assetflow.stack.flow_files import plan_of
-    from assetflow.stack.linting import diff as diff_flows
-    from assetflow.stack.linting import of_files
 
     if "fewer-runs" in fail_on and replay is None:
         raise InvalidCall("only a replay tells of fewer runs", where="--fail-on", fix="Add --replay 7d")
     now = datetime.now(UTC)
     with Reader.open() as reader:
         deployed = reader.comparing.deployed()
-        plan = of_files(places, deployed, now) if places else plan_of(Path.cwd())
+        plan = linting.of_files(places, deployed, now) if places else plan_of(Path.cwd())
         plan.is_whole &= not others_stay
-        found = diff_flows(reader, plan, deployed, now, None if replay is None else now - replay)
+        found = linting.diff(reader, plan, deployed, now, None if replay is None else now - replay)
     stages = list(stages_of(found))
     if json:
         print_json(found)

@@ -5,7 +5,6 @@ In a timed scenario, time acts between the steps too. Each such instant has a ro
 
 from __future__ import annotations
 
-import json
 import json as json_text
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -44,15 +43,15 @@ def draw(console: Console, scenario: Scenario, answer: Json) -> None:
     table.add_column("step", justify="right", style="dim")
     table.add_column("what happens")
     table.add_column("and then")
-    _row(table, f"{scenario.start:%m-%d %H:%M:%S}", "", "consumers are deployed", _happened(answer, None))
+    table.add_row(f"{scenario.start:%m-%d %H:%M:%S}", "", "consumers are deployed", _happened(answer, None))
     timed = _Timed(scenario, answer)
     for number, step in enumerate(scenario.steps):
         for at, then in timed.before(number):
-            _row(table, f"{at[5:10]} {at[11:19]}", "", "time acts", then)
+            table.add_row(f"{at[5:10]} {at[11:19]}", "", "time acts", then)
         then = _happened(answer, number, timed=scenario.passes == "timed")
         for act in timed.at(number):
             _line(then, act.line, act.style)
-        _row(table, f"{step.time:%m-%d %H:%M:%S}", str(number), _described(step.source), then)
+        table.add_row(f"{step.time:%m-%d %H:%M:%S}", str(number), Text(_described(step.source)), then)
     console.print(table)
     for line in _waiting(answer):
         console.print(line)
@@ -111,10 +110,6 @@ def _run(run: Json) -> str:
     opening = f", opened {run['time']}" if events and "time" in run else ""
     deadline = ", by its deadline" if "deadline" in run else ""
     return f"▶ {_named(run)} runs {cause}{opening}{deadline}"
-
-
-def _row(table: Table, time: str, step: str, what: str, then: Text) -> None:
-    table.add_row(time, step, Text(what), then)
 
 
 def _happened(answer: Json, step: int | None, *, timed: bool = False) -> Text:
@@ -242,7 +237,7 @@ def read_data(text: str, file_name: str) -> object:
     try:
         if Path(file_name).suffix in (".yaml", ".yml"):
             return cast("object", yaml.load(text, _PlainLoader))
-        return cast("object", json.loads(text))
+        return cast("object", json_text.loads(text))
     except (ValueError, yaml.YAMLError, RecursionError) as error:
         raise InvalidScenario(
             f"cannot be read: {error}", where=file_name, fix="Write JSON, or YAML in a file whose name ends with .yaml"

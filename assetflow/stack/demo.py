@@ -17,14 +17,12 @@ from assetflow.ledger.read.reader import Reader
 from assetflow.stack.calls import POLL_SECONDS, FlowRun, PrefectCalls
 from assetflow.stack.environment import StackEnvironment
 from assetflow.stack.stack import Stack, Tell
-from assetflow.stack.summary import DeployedConsumer, Story, deployed_now
+from assetflow.stack.summary import DeployedConsumer, Json, Story, deployed_now
 
 RUN_SECONDS = 300.0
 SETTLE_SECONDS = 600.0
 # The same value as in flows/partitions.py, which belongs to the project, so that the package cannot import it.
 LATE_HOUR = "2013-01-04T23"
-
-Json = dict[str, object]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from assetflow.worker.child import Job, become, differs, read_job, read_sources, set_up
+from assetflow.worker.child import Job, become, differs, preload, read_job, read_sources, set_up, why_not_preload
 from assetflow.worker.client import BEGIN, FORKED
 from assetflow.worker.may_fork import Renewal, why_not_fork, why_not_serve
 
@@ -297,8 +297,6 @@ def main(place: Path, modules: Sequence[str]) -> None:
 
 def _import(place: Path, modules: Sequence[str]) -> None:
     """Import what runs need. A module with which this process could not fork is named, and left out."""
-    from assetflow.worker.child import preload, why_not_preload
-
     environment, folder = dict(os.environ), Path.cwd()
     preload()
     found = why_not_serve()
