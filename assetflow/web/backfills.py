@@ -253,13 +253,6 @@ def show_backfill(
     return _backfill_page(request, pages, reader, number, state, after)
 
 
-@router.get("/backfills/{number}/stop")
-@router.get("/backfills/{number}/resume")
-def leave_switch(number: Number) -> Response:
-    """Redirect to the backfill: a browser asks for this address when a user reloads a refused switch."""
-    return RedirectResponse(url("/backfills", number), 303)
-
-
 @router.post("/backfills/{number}/stop")
 def stop_backfill(request: Request, pages: ThePages, backend: TheBackend, number: Number, _: TheForm) -> Response:
     """Stop a backfill: its runs go on, and no further one starts."""

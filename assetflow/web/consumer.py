@@ -20,7 +20,6 @@ from assetflow.core.values.addresses import redacted
 from assetflow.core.values.conditions import AssetAll
 from assetflow.core.values.consumers import Consumer
 from assetflow.errors import AssetflowError, InvalidCall, PrefectUnreachable, UnknownConsumer, UnknownEvent
-from assetflow.ledger.read.consumers import ConsumerOverview
 from assetflow.ledger.read.explanations import READ_FIRST, consumer_explanation, partition_explanation, past_explanation
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerFilter, ConsumerOrder, ConsumerRecord
@@ -63,14 +62,6 @@ _FILTERS: dict[Show, ConsumerFilter] = {
     "waiting": ConsumerFilter(waiting=True),
     "failed": ConsumerFilter(failed=True),
 }
-
-
-@dataclass(frozen=True)
-class ListedConsumer:
-    """A consumer in the list, with its next time-based run."""
-
-    of: ConsumerOverview
-    next_time: datetime | None
 
 
 @dataclass(frozen=True)
@@ -179,16 +170,17 @@ def _listed(
     wanted = replace(_FILTERS[asked.show], search=asked.search.strip())
     listed, total = list_in_order(reader, wanted, asked.sort, now, limit=ROWS, offset=asked.offset)
     deployments = [each.record.consumer.deployment_id for each in listed]
-    rows = [ListedConsumer(each, next_time(each.record.consumer, now)) for each in listed]
+    times = {each.name: next_time(each.record.consumer, now) for each in listed}
     return pages.show(
         request,
         "consumers.html",
         fragment="list",
         status=409 if refused else 200,
-        found=rows,
+        found=listed,
         bars={of: run_bars(runs) for of, runs in reader.ended_runs.last_of(deployments, RUNS).items()},
         has_state=any(each.paused for each in listed),
-        has_times=any(each.next_time for each in rows),
+        times=times,
+        has_times=any(times.values()),
         to_pause=[each.name for each in listed if not each.record.consumer.paused],
         to_resume=[each.name for each in listed if each.record.consumer.paused],
         ask=ask,
@@ -351,13 +343,6 @@ def show_consumer(
     if answered:
         page.headers["hx-replace-url"] = plain
     return page
-
-
-@router.get("/consumers/{flow}/{deployment}/switch")
-@router.get("/consumers/{flow}/{deployment}/retry")
-def leave_switch(flow: Flow, deployment: Deployment) -> Response:
-    """Redirect to the consumer: a browser asks for this address when a user reloads a failed switch."""
-    return RedirectResponse(url("/consumers", flow, deployment), 303)
 
 
 @router.post("/consumers/{flow}/{deployment}/switch")

@@ -96,13 +96,10 @@ def receipts_of(reader: Reader, entries: Sequence[Happened]) -> Mapping[int | No
     """Return how many receipts of each status the updates of each entry have, by the sequence of its newest update."""
     sequences = [event.sequence for each in entries for event in each.events if event.sequence is not None]
     counts = reader.receipts.counts(sequences)
-    found: dict[int | None, Mapping[str, int]] = {}
+    found: dict[int | None, Counter[str]] = {}
     for each in entries:
-        if each.event is not None:
-            all_of_them = Counter[str]()
-            for event in each.events:
-                all_of_them.update(counts.get(event.sequence or 0, {}))
-            found[each.event.sequence] = all_of_them
+        for event in each.events:
+            found.setdefault(each.events[0].sequence, Counter()).update(counts.get(event.sequence or 0, {}))
     return found
 
 

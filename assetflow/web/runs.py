@@ -201,13 +201,6 @@ def _end(
     )
 
 
-@router.get("/runs/{flow_run}/retry")
-@router.get("/runs/{flow_run}/again")
-def leave_action(flow_run: UUID) -> Response:
-    """Redirect to the run: a browser asks for this address when a user reloads a refused action."""
-    return RedirectResponse(url("/runs", flow_run), 303)
-
-
 @router.post("/runs/{flow_run}/retry")
 async def retry(request: Request, pages: ThePages, backend: TheBackend, flow_run: UUID, _form: TheForm) -> Response:
     """Let the run go on in Prefect, with what it was given."""
@@ -250,12 +243,6 @@ def show_decision(request: Request, pages: ThePages, backend: TheBackend, decisi
     if record.flow_run_id is not None:
         return RedirectResponse(url("/runs", record.flow_run_id), 303)
     return _page(request, pages, backend, record, None)
-
-
-@router.get("/decisions/{decision_id}/replay")
-def leave_replay(decision_id: UUID) -> Response:
-    """Redirect to the decision: a browser asks for this address when a user reloads a refused replay."""
-    return RedirectResponse(url("/decisions", decision_id), 303)
 
 
 @router.post("/decisions/{decision_id}/replay")

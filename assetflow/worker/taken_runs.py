@@ -15,11 +15,11 @@ import fcntl
 import os
 import time
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 from uuid import UUID, uuid4
 
 import httpx
@@ -60,7 +60,7 @@ class AbandonedRun:
         self.note.unlink(missing_ok=True)
 
 
-class TakenRuns:
+class TakenRuns(AbstractContextManager["TakenRuns", None]):
     """A context in which a worker notes its runs, and sees the notes of dead workers.
 
     Parameters:
@@ -94,9 +94,6 @@ class TakenRuns:
     def forget(self, run: UUID) -> None:
         """Remove the note of a run that has ended."""
         (self._own / str(run)).unlink(missing_ok=True)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         """Leave the remaining notes to the other workers of the pool."""
