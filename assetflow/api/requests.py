@@ -232,8 +232,13 @@ def reader_of(request: Request) -> Reader:
     return backend_of(request).ledger.reader
 
 
+async def now_of(request: Request) -> datetime:
+    return backend_of(request).now()
+
+
 TheBackend = Annotated[Backend, Depends(backend_of)]
 TheReader = Annotated[Reader, Depends(reader_of)]
+Now = Annotated[datetime, Depends(now_of)]
 
 
 class Json(JSONResponse):

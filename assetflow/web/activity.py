@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import Backend, Text, TheBackend
+from assetflow.api.requests import Backend, Now, Text, TheBackend, TheReader
 from assetflow.core.explain.trace import Trace
 from assetflow.errors import AssetflowError, InvalidCall, UnknownAsset, UnknownConsumer
 from assetflow.ledger.read.reader import Reader
@@ -40,7 +40,8 @@ async def late_runs(request: Request, show: Show = "") -> Sequence[LateRun]:
 def show_activity(
     request: Request,
     pages: ThePages,
-    backend: TheBackend,
+    reader: TheReader,
+    now: Now,
     late: Annotated[Sequence[LateRun], Depends(late_runs)],
     show: Show = "",
     asset: Text = "",
@@ -58,8 +59,7 @@ def show_activity(
         late: the runs that wait in a work pool.
     """
     if not (show or asset or consumer or events or decisions):
-        return _show_traces(request, pages, newest_traces(backend.ledger.reader, TREES, backend.now()))
-    reader = backend.ledger.reader
+        return _show_traces(request, pages, newest_traces(reader, TREES, now))
     unknown, uri, number = _find_filters(reader, asset.strip(), consumer.strip())
     found: list[Happened] = []
     if not unknown:

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import Backend, NamedAsset, Text, TheBackend
+from assetflow.api.requests import Backend, NamedAsset, Now, Text, TheBackend, TheReader
 from assetflow.core.values.addresses import redacted
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin, event_by_hand
@@ -166,11 +166,11 @@ def show_asset(
     request: Request,
     pages: ThePages,
     backend: TheBackend,
+    reader: TheReader,
     asset: NamedAsset,
     view: Annotated[AssetView, Depends()],
 ) -> Response:
     """Show an asset by URI or name, or similar assets if it is unknown."""
-    reader = backend.ledger.reader
     try:
         found = find_asset(reader, asset)
     except UnknownAsset:
@@ -215,12 +215,12 @@ VERSIONS = 8
 def show_status(
     request: Request,
     pages: ThePages,
-    backend: TheBackend,
+    reader: TheReader,
+    now: Now,
     asset: NamedAsset,
     key: Annotated[str, Query(max_length=250)] = "",
 ) -> Response:
     """Show the status as a part of the asset's page; the part is empty if no Eager flow needs the asset."""
-    reader, now = backend.ledger.reader, backend.now()
     listed = find_asset(reader, asset).listed
     uri, is_part = listed.record.uri, wants_fragment(request)
     told = reader.freshness.status(uri, key or None, now)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from assetflow.api.requests import LARGEST, Backend, Text, TheBackend
+from assetflow.api.requests import LARGEST, Now, Text, TheReader
 from assetflow.core.explain.status import Status
 from assetflow.core.freshness.asset_freshness import AssetFreshness
 from assetflow.ledger.read.assets import AssetFilter, Order
@@ -76,14 +77,13 @@ class AssetFilters:
 
 @router.get("/assets")
 def list_assets(
-    request: Request, pages: ThePages, backend: TheBackend, asked: Annotated[AssetFilters, Depends()]
+    request: Request, pages: ThePages, reader: TheReader, now: Now, asked: Annotated[AssetFilters, Depends()]
 ) -> Response:
     """Show a page of assets; if an Eager flow needs some, with the status of each."""
-    reader, now = backend.ledger.reader, backend.now()
     policies = {each.uri: each for each in reader.policies.all()}
     compares = reader.freshness.compares()
     query = AssetFilter(search=asked.search.strip(), group=asked.group or None, hidden=asked.show == "hidden")
-    query = replace(query, uris=_shown(backend, asked.show, list(policies.values())))
+    query = replace(query, uris=_shown(reader, now, asked.show, list(policies.values())))
     found, total = reader.assets.page(query, _ORDERS[asked.sort], limit=ROWS, offset=asked.offset)
     uris = [each.record.uri for each in found]
     statuses = reader.freshness.statuses(uris, now) if compares else []
@@ -109,9 +109,8 @@ def list_assets(
     )
 
 
-def _shown(backend: Backend, show: Show, policies: Sequence[AssetFreshness]) -> list[str] | None:
+def _shown(reader: Reader, now: datetime, show: Show, policies: Sequence[AssetFreshness]) -> list[str] | None:
     """Return the URIs of the assets to list; `None` for all."""
-    reader, now = backend.ledger.reader, backend.now()
     if show == "old":
         return [each.uri for each in too_old_now(policies)]
     if show == "soon":

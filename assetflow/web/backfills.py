@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import LARGEST, Backend, Number, Text, TheBackend, TheReader
+from assetflow.api.requests import LARGEST, Backend, Now, Number, Text, TheBackend, TheReader
 from assetflow.core.freshness.records import Backfill, StepState
 from assetflow.core.partitions.ranges import read_period
 from assetflow.core.rules.ended_runs import run_name
@@ -75,13 +75,12 @@ def ask_for_backfill(request: Request, pages: ThePages, reader: TheReader, asked
 
 
 @router.get("/backfills/new/preview")
-def preview_backfill(request: Request, pages: ThePages, backend: TheBackend, asked: TheFields) -> Response:
+def preview_backfill(request: Request, pages: ThePages, reader: TheReader, now: Now, asked: TheFields) -> Response:
     """Show what the runs of the backfill would lead to besides themselves."""
-    reader = backend.ledger.reader
     return show_preview(
         request,
         pages,
-        lambda: if_backfilled(reader, plan(reader, read_wanted(reader, asked.form)).waves(), backend.now()),
+        lambda: if_backfilled(reader, plan(reader, read_wanted(reader, asked.form)).waves(), now),
         "When they have completed",
         "No other flow waits for what they make.",
     )

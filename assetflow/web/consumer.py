@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, Text, TheBackend, TheConsumer
+from assetflow.api.requests import LARGEST, Backend, Deployment, Flow, Now, Text, TheBackend, TheConsumer, TheReader
 from assetflow.core.explain import next_time
 from assetflow.core.graph.lineage import loops_through
 from assetflow.core.values.addresses import redacted
@@ -115,14 +115,17 @@ def ask_to_switch(
 
 @router.get("/consumers/switch/preview")
 def preview_switch(
-    request: Request, pages: ThePages, backend: TheBackend, names: Annotated[str, Query(max_length=20_000)] = ""
+    request: Request,
+    pages: ThePages,
+    reader: TheReader,
+    now: Now,
+    names: Annotated[str, Query(max_length=20_000)] = "",
 ) -> Response:
     """Show what a resume of several consumers would lead to, for the dialog that asks for it."""
-    reader = backend.ledger.reader
 
     def preview() -> Preview:
         records = [consumer_at(reader, *name.strip().partition("/")[::2]) for name in names.split("\n")[:ROWS] if name]
-        return if_all_resumed(reader, records, backend.now())
+        return if_all_resumed(reader, records, now)
 
     return show_preview(request, pages, preview, "If you resume them now", "Nothing is queued: no run would start.")
 

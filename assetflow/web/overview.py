@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import TheBackend
+from assetflow.api.requests import Now, TheBackend, TheReader
 from assetflow.core.explain import not_started_words
 from assetflow.core.values.words import at, colour_of, count, sign_of
 from assetflow.ledger.read.consumers import ConsumerOverview
@@ -178,13 +178,14 @@ HAPPENED = 5
 
 
 @router.get("/")
-def show_overview(request: Request, pages: ThePages, backend: TheBackend, whole: bool = False) -> Response:
+def show_overview(
+    request: Request, pages: ThePages, backend: TheBackend, reader: TheReader, now: Now, whole: bool = False
+) -> Response:
     """Show the overview.
 
     Parameters:
         whole: show all that needs a person, however much it is.
     """
-    reader, now = backend.ledger.reader, backend.now()
     late: LateRuns = request.app.state.late_runs
     status = reader.status()
     needed, rest = backend.needs(), others(reader, now, has_updates=bool(status.last_event))

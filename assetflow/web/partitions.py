@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import NamedAsset, TheBackend, TheReader
+from assetflow.api.requests import NamedAsset, Now, TheReader
 from assetflow.core.partitions.ranges import KeySeries, series_of_keys
 from assetflow.errors import InvalidPartition, MappingError
 from assetflow.ledger.read.reader import Reader
@@ -80,10 +80,6 @@ class CalendarBlock:
     blank: int
     cells: list[Cell]
 
-    @property
-    def size(self) -> int:
-        return len(self.cells)
-
 
 @dataclass(frozen=True)
 class Slice:
@@ -130,14 +126,6 @@ class Calendar:
     earlier: datetime | None
     later: datetime | None
     bar: list[Slice]
-
-    @property
-    def first_period(self) -> str:
-        return self.blocks[0].cells[0].period
-
-    @property
-    def last_period(self) -> str:
-        return self.blocks[-1].cells[-1].period
 
     @property
     def counts(self) -> Counter[CellState]:
@@ -318,7 +306,8 @@ def show_run_of_key(
 def show_partitions(
     request: Request,
     pages: ThePages,
-    backend: TheBackend,
+    reader: TheReader,
+    now: Now,
     asset: NamedAsset,
     key: Annotated[str, Query(max_length=250)] = "",
     at: datetime | None = None,
@@ -331,7 +320,6 @@ def show_partitions(
         at: the time that the map is around; by default the time of `key`, or of the newest key.
         after: list the keys after this one, if the keys are not times.
     """
-    reader, now = backend.ledger.reader, backend.now()
     found = find_asset(reader, asset)
     uri, producers = found.uri, found.users.producers
     keys_of = partial(reader.partitions.keys, uri)

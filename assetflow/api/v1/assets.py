@@ -15,6 +15,7 @@ from assetflow.api.requests import (
     Json,
     Moment,
     NamedAsset,
+    Now,
     Number,
     Page,
     PathAsset,
@@ -158,20 +159,18 @@ def get_checks(
 
 
 @router.get("/freshness", responses=answers())
-def list_freshness(backend: TheBackend, page: ThePage) -> Page[FreshnessNow]:
+def list_freshness(reader: TheReader, now: Now, page: ThePage) -> Page[FreshnessNow]:
     """List the assets that have a freshness policy, with state, data time and lag (8.13)."""
-    now = backend.now()
-    return page.within([each.shown(now) for each in backend.ledger.reader.policies.all()])
+    return page.within([each.shown(now) for each in reader.policies.all()])
 
 
 @router.get("/freshness/changes", responses=answers(404))
 def list_freshness_changes(
-    backend: TheBackend,
+    reader: TheReader,
     page: ThePage,
     asset: Annotated[Text | None, Query(description="Of this asset: its URI, or its name.")] = None,
 ) -> Page[FreshnessChange]:
     """List the changes of states, newest first: each is one event in Prefect (8.13)."""
-    reader = backend.ledger.reader
     uri = None if asset is None else find_uri(reader, asset)
     found = reader.policies.changes(uri=uri, before=page.number, limit=page.limit)
     return page.after([each.shown() for each in found], lambda each: each.number)
@@ -225,9 +224,9 @@ Name = Annotated[Text, Path(max_length=250, description="The watcher.")]
 
 
 @router.get("/watchers", responses=answers())
-def list_watchers(backend: TheBackend, page: ThePage) -> Page[WatcherRecord]:
+def list_watchers(reader: TheReader, page: ThePage) -> Page[WatcherRecord]:
     """List what updates assets from outside: queues, files, tables and queries, with their states and counts (10.1)."""
-    return page.within(backend.ledger.reader.watchers.all())
+    return page.within(reader.watchers.all())
 
 
 @router.post("/watchers/{watcher}/pause", responses=answers(404, 415))
@@ -254,23 +253,23 @@ TargetKey = Annotated[Text | None, Query(min_length=1, max_length=250, descripti
 
 
 @freshness_router.get("/statuses", responses=answers())
-def list_statuses(backend: TheBackend, page: ThePage) -> Page[Status]:
+def list_statuses(reader: TheReader, now: Now, page: ThePage) -> Page[Status]:
     """List the status of all assets that Eager and Lazy consumers need, by URI (8.9)."""
-    return page.within(backend.ledger.reader.freshness.statuses(None, backend.now()))
+    return page.within(reader.freshness.statuses(None, now))
 
 
 @freshness_router.get("/assets/{asset:path}/status", responses=answers(404))
-def get_status(asset: PathAsset, backend: TheBackend, partition_key: PartitionKey = None) -> Status:
+def get_status(asset: PathAsset, reader: TheReader, now: Now, partition_key: PartitionKey = None) -> Status:
     """Return whether an asset, or one of its partitions, is up to date, and if not, what has changed (8.9)."""
-    reader = backend.ledger.reader
-    return reader.freshness.status(find_uri(reader, asset), partition_key, backend.now())
+    return reader.freshness.status(find_uri(reader, asset), partition_key, now)
 
 
 @freshness_router.get("/assets/{asset:path}/explanation", responses=answers(404))
-def explain_asset(asset: PathAsset, backend: TheBackend, partition_key: PartitionKey = None) -> AssetExplanation:
+def explain_asset(
+    asset: PathAsset, reader: TheReader, now: Now, partition_key: PartitionKey = None
+) -> AssetExplanation:
     """Return the status, the versions that were read beside those of now, and where the data time comes from (8.12)."""
-    reader = backend.ledger.reader
-    return asset_explanation(reader, find_uri(reader, asset), partition_key, backend.now())
+    return asset_explanation(reader, find_uri(reader, asset), partition_key, now)
 
 
 @freshness_router.get("/assets/{asset:path}/versions", responses=answers(404))
@@ -287,7 +286,8 @@ def list_versions(
 
 @freshness_router.get("/plan", responses=answers(404))
 def list_plan(
-    backend: TheBackend,
+    reader: TheReader,
+    now: Now,
     page: ThePage,
     consumer: Annotated[Text | None, Query(description="Only of this one: `flow/deployment`, or an id.")] = None,
     target_key: TargetKey = None,
@@ -296,9 +296,8 @@ def list_plan(
     ] = None,
 ) -> Page[PlannedConsumer]:
     """Return what each Eager or Lazy consumer would run now, what holds it back, and its next look (8.16)."""
-    reader = backend.ledger.reader
     with places(consumer="query.consumer", key="query.target_key", at="query.at"):
-        return page.within(planned(reader, backend.now(), consumer=consumer, key=target_key, at=at))
+        return page.within(planned(reader, now, consumer=consumer, key=target_key, at=at))
 
 
 backfill_router = APIRouter(tags=["backfills"], route_class=EtagRoute)

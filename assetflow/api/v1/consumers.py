@@ -26,6 +26,7 @@ from assetflow.api.requests import (
     EtagRoute,
     Json,
     Moment,
+    Now,
     Page,
     PathAsset,
     Text,
@@ -100,15 +101,15 @@ def list_refused_deployments(reader: TheReader, page: ThePage) -> Page[RefusedDe
 @router.get("/consumers/{flow}/{deployment}", responses=answers(404))
 def explain_consumer(
     record: TheConsumer,
-    backend: TheBackend,
+    reader: TheReader,
+    now: Now,
     at: Annotated[Moment | None, Query(description="Explain why it ran, or did not, at this time.")] = None,
 ) -> ConsumerExplanation:
     """Explain why a consumer runs or does not run: its condition, with the facts about each asset."""
-    reader = backend.ledger.reader
     if at is not None:
         return past_explanation(reader, record, at)
     loops = loops_through(reader.lineage.edges_of, record.consumer.name)
-    return consumer_explanation(reader, record, backend.now(), loops=loops)
+    return consumer_explanation(reader, record, now, loops=loops)
 
 
 @router.get("/consumers/{flow}/{deployment}/queue", responses=answers(404))

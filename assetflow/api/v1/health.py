@@ -73,9 +73,8 @@ metrics_router = APIRouter(include_in_schema=False)
 
 
 @metrics_router.get("/metrics")
-def metrics(backend: TheBackend) -> Response:
+def metrics(backend: TheBackend, reader: TheReader) -> Response:
     """Return updates, decisions, queues and lags in Prometheus's format."""
-    reader = backend.ledger.reader
     names = {record.consumer.id: record.consumer.name for record in reader.consumers.all()}
     queues = dict.fromkeys(names.values(), 0)
     queues |= {names[number]: size for number, size in reader.queues.sizes().items() if number in names}

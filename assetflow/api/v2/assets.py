@@ -132,9 +132,8 @@ def get_asset_events(
 
 
 @router.post("/assets/events", response_model=AssetEventOut, responses=answers(404, 413, 415))
-def create_asset_event(body: AssetEventIn, backend: TheBackend) -> Json:
+def create_asset_event(body: AssetEventIn, backend: TheBackend, reader: TheReader) -> Json:
     """Record that an asset was updated. The update is durable when this answers."""
-    reader = backend.ledger.reader
     listed = asset_numbered(reader, body.asset_id)
     with places(asset="body.asset_id"):
         recorded = update_asset(backend, listed, extra=body.extra, partition_key=body.partition_key)
