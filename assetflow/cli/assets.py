@@ -19,6 +19,7 @@ from assetflow.cli.output import (
     lines,
     lists,
     print_json,
+    reads,
     rows,
     show,
     tell,
@@ -56,7 +57,10 @@ class AssetLine(AssetRecord):
 
 @app.command
 @lists
-def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, json: AsJson = False) -> None:
+@reads
+def ls(
+    reader: Reader, /, *, group: str | None = None, hidden: bool = False, wide: bool = False, json: AsJson = False
+) -> None:
     """List the assets: when each was last updated, which flows update it, and which flows run on it.
 
     Parameters
@@ -68,10 +72,9 @@ def ls(*, group: str | None = None, hidden: bool = False, wide: bool = False, js
     wide
         Show all columns, however wide the terminal is.
     """
-    with Reader.open() as reader:
-        listed = list_assets(reader, hidden=hidden)
-        found = [each for each in listed if group in (None, each.group)]
-        empty = empty_message(reader, _nothing(group, hidden, listed))
+    listed = list_assets(reader, hidden=hidden)
+    found = [each for each in listed if group in (None, each.group)]
+    empty = empty_message(reader, _nothing(group, hidden, listed))
     columns = ("asset", "uri", "group", "last update", "events", "producers", "consumers")
     answer(
         found,
@@ -157,8 +160,16 @@ def _tell_hidden(uri: str, *, hidden: bool, json: bool) -> None:
 
 
 @app.command(name="checks", help="Show what the checks of an asset found.")
+@reads
 def show_checks(
-    asset: AssetName, /, *, key: str | None = None, limit: int = 10, wide: Wide = False, json: AsJson = False
+    reader: Reader,
+    asset: AssetName,
+    /,
+    *,
+    key: str | None = None,
+    limit: int = 10,
+    wide: Wide = False,
+    json: AsJson = False,
 ) -> None:
     """Show what the checks of an asset found in its last updates, and in data that was held back, newest first.
 
@@ -169,10 +180,9 @@ def show_checks(
     limit
         So many updates are looked at.
     """
-    with Reader.open() as reader:
-        uri = find_uri(reader, asset)
-        found = CheckHistory(uri, reader.checks.history(uri, key, limit=limit))
-        empty = empty_message(reader, "No update of this asset was checked: its task declares no checks=.")
+    uri = find_uri(reader, asset)
+    found = CheckHistory(uri, reader.checks.history(uri, key, limit=limit))
+    empty = empty_message(reader, "No update of this asset was checked: its task declares no checks=.")
     answer(
         found,
         ("time", "partition", "check", "result", "became"),
@@ -202,7 +212,8 @@ _LATEST = 5
 
 
 @app.command(name="show", help="Show one asset: its flows and latest updates.")
-def show_asset(asset: str, /, *, wide: Wide = False, json: AsJson = False) -> None:
+@reads
+def show_asset(reader: Reader, asset: str, /, *, wide: Wide = False, json: AsJson = False) -> None:
     """Show one asset: which flows make it, run on it and read it, whether it is up to date, and its latest updates.
 
     Parameters
@@ -211,13 +222,12 @@ def show_asset(asset: str, /, *, wide: Wide = False, json: AsJson = False) -> No
         The asset's URI or its name.
     """
     now = datetime.now(UTC)
-    with Reader.open() as reader:
-        found = find_asset(reader, asset)
-        uri, users = found.uri, found.users
-        latest = reader.events.find(EventFilter(uri=uri), newest_first=True, limit=_LATEST)
-        status = reader.freshness.status(uri, None, now)
-        failed = reader.ended_runs.failed_makers([uri])
-        empty = empty_message(reader, "It was never updated.")
+    found = find_asset(reader, asset)
+    uri, users = found.uri, found.users
+    latest = reader.events.find(EventFilter(uri=uri), newest_first=True, limit=_LATEST)
+    status = reader.freshness.status(uri, None, now)
+    failed = reader.ended_runs.failed_makers([uri])
+    empty = empty_message(reader, "It was never updated.")
     troubles = [text(each.as_maker(), "red") for each in failed]
     document = as_json(found.listed.shown(users)) | {"status": status, "failed_makers": failed}
     document |= {"latest_events": [shown_event(event) for event in latest]}

@@ -19,6 +19,7 @@ from assetflow.cli.output import (
     id_cell,
     lists,
     print_json,
+    reads,
     rows,
     show,
     state_text,
@@ -142,11 +143,11 @@ def backfill(
 
 @app.command
 @lists
-def ls(*, json: AsJson = False) -> None:
+@reads
+def ls(reader: Reader, /, *, json: AsJson = False) -> None:
     """List the backfills of assets, newest first."""
-    with Reader.open() as reader:
-        found = reader.backfills.all()
-        empty = empty_message(reader, "No backfills of assets yet.")
+    found = reader.backfills.all()
+    empty = empty_message(reader, "No backfills of assets yet.")
     spare = ("why", "taken off", "by", "made")
     answer(
         [each.shown() for each in found],
@@ -159,13 +160,13 @@ def ls(*, json: AsJson = False) -> None:
 
 
 @app.command(name="show")
-def show_one(number: BackfillNumber, /, *, json: AsJson = False) -> None:
+@reads
+def show_one(reader: Reader, number: BackfillNumber, /, *, json: AsJson = False) -> None:
     """Show how far a backfill of an asset has come, wave by wave, and what failed."""
-    with Reader.open() as reader:
-        record = find_backfill(reader, number)
-        columns = reader.backfills.progress(number)
-        failed = reader.backfills.targets(number, state="failed")
-        running = reader.backfills.targets(number, state="asked")
+    record = find_backfill(reader, number)
+    columns = reader.backfills.progress(number)
+    failed = reader.backfills.targets(number, state="failed")
+    running = reader.backfills.targets(number, state="asked")
     if json:
         print_json(as_json(record.shown()) | {"waves": columns, "running": running, "failed": failed})
         return

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from rich.text import Text
 
 from assetflow.cli.layouts import failing_lines, runs_table
-from assetflow.cli.output import empty_message, lists, rows, show, tell, text, time_cell
+from assetflow.cli.output import empty_message, lists, reads, rows, show, tell, text, time_cell
 from assetflow.cli.values import AsJson
 from assetflow.core.shapes import as_json
 from assetflow.core.values.words import count, some
@@ -40,7 +40,10 @@ app = cyclopts.App(name="consumers", help="Consumers: deployments that are sched
 
 @app.command
 @lists
+@reads
 def ls(
+    reader: Reader,
+    /,
     *,
     paused: Annotated[bool | None, Parameter(negative="--no-paused")] = None,
     held: Annotated[bool | None, Parameter(negative="--no-held")] = None,
@@ -62,12 +65,11 @@ def ls(
         Show all columns, and conditions in full, however wide the terminal is.
     """
     now = datetime.now(UTC)
-    with Reader.open() as reader:
-        wanted = ConsumerFilter(paused=paused, held=held, active=active)
-        listed = list_by_id(reader, wanted, now)
-        none = "No such consumers." if wanted != ConsumerFilter() else _NONE_YET
-        empty = empty_message(reader, none)
-        refusals = reader.refused_deployments()
+    wanted = ConsumerFilter(paused=paused, held=held, active=active)
+    listed = list_by_id(reader, wanted, now)
+    none = "No such consumers." if wanted != ConsumerFilter() else _NONE_YET
+    empty = empty_message(reader, none)
+    refusals = reader.refused_deployments()
     cells = (
         (
             text(each.name),
@@ -89,7 +91,8 @@ def ls(
 
 
 @app.command(name="show")
-def show_consumer(name: str, /, *, json: AsJson = False) -> None:
+@reads
+def show_consumer(reader: Reader, name: str, /, *, json: AsJson = False) -> None:
     """Show one consumer: what it runs on, how far its condition is, and how its last runs ended.
 
     Parameters
@@ -97,12 +100,11 @@ def show_consumer(name: str, /, *, json: AsJson = False) -> None:
     name
         The consumer: flow/deployment, its id, or a flow with one consumer.
     """
-    with Reader.open() as reader:
-        record = find_consumer(reader, name)
-        (found,) = reader.consumers.overviews([record])
-        runs = list_runs(reader, flow=found.name, limit=_RUNS)
-        told = consumer_explanation(reader, record, datetime.now(UTC))
-        found = replace(found, plan=told.plan)
+    record = find_consumer(reader, name)
+    (found,) = reader.consumers.overviews([record])
+    runs = list_runs(reader, flow=found.name, limit=_RUNS)
+    told = consumer_explanation(reader, record, datetime.now(UTC))
+    found = replace(found, plan=told.plan)
     about = [
         text(found.name, "bold"),
         text(f"runs {'on ' if record.consumer.schedule.tokens else ''}{found.condition}"),
@@ -115,13 +117,13 @@ def show_consumer(name: str, /, *, json: AsJson = False) -> None:
 
 
 @app.command
-def refused(*, json: AsJson = False) -> int:
+@reads
+def refused(reader: Reader, /, *, json: AsJson = False) -> int:
     """List the deployments whose schedules cannot be used, with the reasons. Exits with 1 if there is one.
 
     A consumer that was there before such a deploy stays as it was."""
-    with Reader.open() as reader:
-        found = reader.refused_deployments()
-        empty = empty_message(reader, "No deployment is refused.")
+    found = reader.refused_deployments()
+    empty = empty_message(reader, "No deployment is refused.")
     tell(found, *(map(_refusal, found) if found else [text(empty)]), json=json)
     return int(bool(found))
 

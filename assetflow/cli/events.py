@@ -17,6 +17,7 @@ from assetflow.cli.output import (
     empty_message,
     id_cell,
     lists,
+    reads,
     tell,
     text,
     time_cell,
@@ -40,7 +41,10 @@ app = cyclopts.App(name="events", help="Events: updates of assets, and what each
 
 @app.command
 @lists
+@reads
 def ls(
+    reader: Reader,
+    /,
     *,
     asset: str | None = None,
     key: str | None = None,
@@ -68,25 +72,25 @@ def ls(
     refused
         List the events that were refused instead, with the reasons.
     """
-    with Reader.open() as reader:
-        if refused:
-            listed = reader.events.refused(limit=limit)
-            _refused(listed, wide=wide, json=json, empty=empty_message(reader, "Nothing was refused."))
-            return
-        query = EventFilter(
-            uri=None if asset is None else find_uri(reader, asset),
-            partition_key=key,
-            consumer=number_of(reader, consumer),
-            since=since_option(since),
-        )
-        found = reader.events.find(query, newest_first=True, limit=limit)
-        none = "No events yet: run a flow whose task has outlets." if query == EventFilter() else "No such events."
-        empty = empty_message(reader, none)
+    if refused:
+        listed = reader.events.refused(limit=limit)
+        _refused(listed, wide=wide, json=json, empty=empty_message(reader, "Nothing was refused."))
+        return
+    query = EventFilter(
+        uri=None if asset is None else find_uri(reader, asset),
+        partition_key=key,
+        consumer=number_of(reader, consumer),
+        since=since_option(since),
+    )
+    found = reader.events.find(query, newest_first=True, limit=limit)
+    none = "No events yet: run a flow whose task has outlets." if query == EventFilter() else "No such events."
+    empty = empty_message(reader, none)
     tell([shown_event(event) for event in found], events_table(found, empty=empty, wide=wide), json=json, wide=wide)
 
 
 @app.command(name="show")
-def show_event(event: EventName, /, *, json: AsJson = False) -> None:
+@reads
+def show_event(reader: Reader, event: EventName, /, *, json: AsJson = False) -> None:
     """Show an event: where it came from, and what each consumer did with it.
 
     Parameters
@@ -94,8 +98,7 @@ def show_event(event: EventName, /, *, json: AsJson = False) -> None:
     event
         The event's id or its first eight characters, or its number; `assetflow events ls` shows both.
     """
-    with Reader.open() as reader:
-        explanation = event_explanation(reader, find_event(reader, event))
+    explanation = event_explanation(reader, find_event(reader, event))
     show_explanation(explanation, json=json)
 
 
@@ -123,7 +126,9 @@ queue_app = cyclopts.App(name="queue", help="Queues: updates that consumers have
 
 @queue_app.command(name="ls")
 @lists
+@reads
 def list_queue(
+    reader: Reader,
     consumer: str | None = None,
     /,
     *,
@@ -143,13 +148,12 @@ def list_queue(
     event
         List only this event: its id, or its number.
     """
-    with Reader.open() as reader:
-        if consumer is None and asset is None and event is None:
-            _list_queues(reader, json)
-        else:
-            which = select(reader, consumer, asset, event)
-            found = reader.queues.find(which.number, uri=which.uri, event_id=which.event_id)
-            _list_events(found, wide=wide, json=json, empty=empty_message(reader, "Nothing is queued."))
+    if consumer is None and asset is None and event is None:
+        _list_queues(reader, json)
+    else:
+        which = select(reader, consumer, asset, event)
+        found = reader.queues.find(which.number, uri=which.uri, event_id=which.event_id)
+        _list_events(found, wide=wide, json=json, empty=empty_message(reader, "Nothing is queued."))
 
 
 @queue_app.command

@@ -10,7 +10,7 @@ from uuid import UUID
 from rich.text import Text
 
 from assetflow.cli.layouts import Explanation, show_asset, show_explanation, states_now
-from assetflow.cli.output import mark, tell, text, watchable
+from assetflow.cli.output import mark, reads, tell, text, watchable
 from assetflow.cli.values import AsJson, DecisionName, EventName, Wide, ZeroOrMore, since_option
 from assetflow.core.explain import ConsumerExplanation, DecisionExplanation, PartitionExplanation
 from assetflow.core.explain.trace import TraceLine, drawn, line_words
@@ -132,7 +132,8 @@ def _with_run_now(explanation: DecisionExplanation) -> DecisionExplanation:
 
 
 @watchable
-def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: AsJson = False) -> None:
+@reads
+def lineage(reader: Reader, what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: AsJson = False) -> None:
     """Show what leads to an asset or a flow, and what follows from it.
 
     Parameters
@@ -142,9 +143,8 @@ def lineage(what: str, /, *, up: ZeroOrMore = 1, down: ZeroOrMore = 3, json: AsJ
     up, down
         How many levels to show on each way; a level is one flow.
     """
-    with Reader.open() as reader:
-        node = find_node(reader, what)
-        graph = _with_states_now(reader, graph_of(reader, Wanted(node, up, down, hubs=False)))
+    node = find_node(reader, what)
+    graph = _with_states_now(reader, graph_of(reader, Wanted(node, up, down, hubs=False)))
     tell(graph, *_lines(graph, datetime.now(UTC)), json=json)
 
 
@@ -181,7 +181,8 @@ def _one(box: Placed, now: datetime) -> Text:
 
 
 @watchable
-def trace(what: str, /, *, wide: Wide = False, json: AsJson = False) -> None:
+@reads
+def trace(reader: Reader, what: str, /, *, wide: Wide = False, json: AsJson = False) -> None:
     """Show what triggered what: the runs that an update led to, what these updated, and so on.
 
     Parameters
@@ -190,8 +191,7 @@ def trace(what: str, /, *, wide: Wide = False, json: AsJson = False) -> None:
         An asset by its URI or name, for its newest update; an event by its id or number; or a run by its id or that of
         its decision.
     """
-    with Reader.open() as reader:
-        found = trace_of(reader, what, datetime.now(UTC))
+    found = trace_of(reader, what, datetime.now(UTC))
     lines = [_trace_line(branches, line) for branches, line in drawn(found)]
     notes = [text(f"{count(found.left_out, 'more line')}")] if found.left_out else []
     notes += [text("It goes on further than it was followed.")] if found.is_cut else []

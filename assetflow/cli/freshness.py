@@ -16,6 +16,7 @@ from assetflow.cli.output import (
     answer,
     empty_message,
     lists,
+    reads,
     state_text,
     tell,
     text,
@@ -42,7 +43,8 @@ _SPARE = ("uri", "data time", "since", "made by")
 
 
 @lists
-def freshness(*, wide: bool = False, json: AsJson = False) -> int:
+@reads
+def freshness(reader: Reader, /, *, wide: bool = False, json: AsJson = False) -> int:
     """Show how fresh the assets with a freshness policy are.
 
     The exit status is 1 if one of them fails, else 3 if the state of one is not known now, because no evaluator is
@@ -53,10 +55,9 @@ def freshness(*, wide: bool = False, json: AsJson = False) -> int:
     wide
         Show all columns, however wide the terminal is.
     """
-    with Reader.open() as reader:
-        found = reader.policies.all()
-        names = reader.assets.names([each.uri for each in found])
-        empty = empty_message(reader, "No deployed flow names an asset with freshness=FreshnessPolicy(...).")
+    found = reader.policies.all()
+    names = reader.assets.names([each.uri for each in found])
+    empty = empty_message(reader, "No deployed flow names an asset with freshness=FreshnessPolicy(...).")
     now = datetime.now(UTC)
     document = [each.shown(now) for each in found]
     cells = (_cells(each, names[each.uri], now) for each in found)
@@ -84,8 +85,15 @@ def _cells(each: AssetFreshness, name: str, now: datetime) -> list[Text]:
 
 
 @watchable
+@reads
 def plan(
-    consumer: str | None = None, /, *, key: str | None = None, at: Time | None = None, json: AsJson = False
+    reader: Reader,
+    consumer: str | None = None,
+    /,
+    *,
+    key: str | None = None,
+    at: Time | None = None,
+    json: AsJson = False,
 ) -> None:
     """Show what each Eager or Lazy consumer would run now, what holds it back, and when it is looked at next.
 
@@ -98,9 +106,8 @@ def plan(
     at
         As of this later time, if nothing happens until then.
     """
-    with Reader.open() as reader:
-        found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=at)
-        empty = empty_message(reader, NOTHING_KEPT)
+    found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=at)
+    empty = empty_message(reader, NOTHING_KEPT)
     cells = (row for each in found for row in _rows(each))
     answer(found, ("consumer", "key", "plan", "looked at next"), cells, json=json, empty=empty)
 
@@ -158,7 +165,8 @@ deadlines_app = cyclopts.App(name="deadlines", help="Deadlines that were missed.
 
 @deadlines_app.command
 @lists
-def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: AsJson = False) -> None:
+@reads
+def ls(reader: Reader, /, *, consumer: str | None = None, limit: AtLeastOne = 50, json: AsJson = False) -> None:
     """List the deadlines that passed without a decision, newest first.
 
     Parameters
@@ -168,10 +176,9 @@ def ls(*, consumer: str | None = None, limit: AtLeastOne = 50, json: AsJson = Fa
     limit
         The largest number of deadlines to list.
     """
-    with Reader.open() as reader:
-        found = reader.deadlines.missed(consumer=number_of(reader, consumer), limit=limit)
-        names = reader.assets.names({uri for each in found for uri in each.missing})
-        empty = empty_message(reader, "No deadline was missed.")
+    found = reader.deadlines.missed(consumer=number_of(reader, consumer), limit=limit)
+    names = reader.assets.names({uri for each in found for uri in each.missing})
+    empty = empty_message(reader, "No deadline was missed.")
     columns = ("#", "consumer", "key", "due", "looked at", "then", "queued", "not updated")
     cells = (
         [

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import wraps
 from io import StringIO
 from time import sleep
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 from uuid import UUID
 
 from cyclopts import Parameter
@@ -335,6 +335,26 @@ def empty_message(reader: Reader, message: str) -> str:
 
     down = downtime(reader.evaluators())
     return message if down is None else f"{message} {down}."
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def reads(command: Callable[Concatenate[Reader, P], T]) -> Callable[P, T]:
+    """Give a command the ledger's reader as its first argument; it is open until the command has printed."""
+
+    @wraps(command)
+    def run(*given: P.args, **options: P.kwargs) -> T:
+        # Import what knows the ledger only here: `assetflow version` does not need it.
+        from assetflow.ledger.read.reader import Reader
+
+        with Reader.open() as reader:
+            return command(reader, *given, **options)
+
+    signature = inspect.signature(command)
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])  # pyright: ignore[reportFunctionMemberAccess]
+    return run
 
 
 EVERY = 2.0

@@ -10,7 +10,7 @@ from datetime import datetime
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import empty_message, id_cell, lists, rows, tell, text, time_cell
+from assetflow.cli.output import empty_message, id_cell, lists, reads, rows, tell, text, time_cell
 from assetflow.cli.values import AsJson, AssetName, AtLeastOne, From, To, read_range
 from assetflow.core.explain.conditions import LeafKeys, leaf_keys
 from assetflow.core.partitions.ranges import KeySeries
@@ -35,7 +35,8 @@ _RULERS = {
 
 @app.command
 @lists
-def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson = False) -> None:
+@reads
+def ls(reader: Reader, consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson = False) -> None:
     """List the partitions of a consumer: pending ones with their received and missing keys, done and failed ones.
 
     Parameters
@@ -45,13 +46,12 @@ def ls(consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson = False) -> Non
     limit
         The largest number of pending partitions, and of the latest ones that have run.
     """
-    with Reader.open() as reader:
-        record = find_consumer(reader, consumer)
-        if not record.consumer.schedule.is_partitioned:
-            raise InvalidCall(f"{record.consumer.name} has no partitions", fix="`assetflow queue ls` shows its queue")
-        pending = _pending(reader, record)
-        decided = dict(list(reader.decisions.by_key(record.consumer.id).items())[::-1])
-        empty = empty_message(reader, "No partitions yet.")
+    record = find_consumer(reader, consumer)
+    if not record.consumer.schedule.is_partitioned:
+        raise InvalidCall(f"{record.consumer.name} has no partitions", fix="`assetflow queue ls` shows its queue")
+    pending = _pending(reader, record)
+    decided = dict(list(reader.decisions.by_key(record.consumer.id).items())[::-1])
+    empty = empty_message(reader, "No partitions yet.")
     waiting = dict(list(pending.items())[:limit])
     shown = dict(list(decided.items())[:limit])
     cells = [_pending_cells(key, leaves, decided.get(key)) for key, leaves in waiting.items()]

@@ -14,6 +14,7 @@ from assetflow.cli.output import (
     id_cell,
     lists,
     print_json,
+    reads,
     rows,
     show,
     state_text,
@@ -40,7 +41,10 @@ app = cyclopts.App(name="runs", help="Runs of the flows that are scheduled on as
 
 @app.command
 @lists
+@reads
 def ls(
+    reader: Reader,
+    /,
     *,
     failed: bool = False,
     running: bool = False,
@@ -68,20 +72,20 @@ def ls(
     limit
         The largest number of runs to list.
     """
-    with Reader.open() as reader:
-        of = None if flow is None else _name(reader, flow)
-        if running:
-            _list_running(reader, of, key, limit, wide=wide, json=json)
-            return
-        start = datetime.combine(datetime.now(UTC).date(), time(), UTC) if since == "today" else since_option(since)
-        found = list_runs(reader, failed=failed, since=start, flow=of, target_key=key, limit=limit)
-        is_filtered = failed or since or flow or key
-        empty = empty_message(reader, "No such runs." if is_filtered else "No run has ended yet.")
+    of = None if flow is None else _name(reader, flow)
+    if running:
+        _list_running(reader, of, key, limit, wide=wide, json=json)
+        return
+    start = datetime.combine(datetime.now(UTC).date(), time(), UTC) if since == "today" else since_option(since)
+    found = list_runs(reader, failed=failed, since=start, flow=of, target_key=key, limit=limit)
+    is_filtered = failed or since or flow or key
+    empty = empty_message(reader, "No such runs." if is_filtered else "No run has ended yet.")
     tell(found, runs_table(found, empty=empty, wide=wide), json=json, wide=wide)
 
 
 @app.command(name="show")
-def show_run(run: RunName, /, *, json: AsJson = False) -> None:
+@reads
+def show_run(reader: Reader, run: RunName, /, *, json: AsJson = False) -> None:
     """Show a run: how it ended, and, if assetflow started it, why.
 
     Parameters
@@ -89,13 +93,12 @@ def show_run(run: RunName, /, *, json: AsJson = False) -> None:
     run
         The id of the flow run, as `assetflow runs ls` shows it; its first eight characters are enough.
     """
-    with Reader.open() as reader:
-        run = find_run(reader, run)
-        ended = reader.ended_runs.get(run)
-        known = None if ended is None else with_reasons(reader, [ended])[0]
-        explanation = None
-        if known is None or reader.decisions.of_run(run) is not None:
-            explanation = run_explanation(reader, run)
+    run = find_run(reader, run)
+    ended = reader.ended_runs.get(run)
+    known = None if ended is None else with_reasons(reader, [ended])[0]
+    explanation = None
+    if known is None or reader.decisions.of_run(run) is not None:
+        explanation = run_explanation(reader, run)
     facts = [] if known is None else _facts(known)
     more = [] if explanation is None else parts_of(explanation)
     tell(explanation if known is None else known, *facts, *more, json=json)
@@ -214,7 +217,8 @@ def list_decisions(
 
 
 @decisions_app.command(name="show")
-def show_one(decision: DecisionName, /, *, json: AsJson = False) -> None:
+@reads
+def show_one(reader: Reader, decision: DecisionName, /, *, json: AsJson = False) -> None:
     """Show one decision: the events that it consumed, the update that completed its condition, and its run.
 
     Parameters
@@ -222,8 +226,7 @@ def show_one(decision: DecisionName, /, *, json: AsJson = False) -> None:
     decision
         The decision's number, its id, or the id of its flow run, as `assetflow decisions ls` shows them.
     """
-    with Reader.open() as reader:
-        explanation = decision_explanation(reader, find_decision(reader, decision))
+    explanation = decision_explanation(reader, find_decision(reader, decision))
     show_explanation(explanation, json=json)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from rich.console import RenderableType
 from rich.text import Text
 
-from assetflow.cli.output import facts_table, rows, tell, text, time_cell, watchable
+from assetflow.cli.output import facts_table, reads, rows, tell, text, time_cell, watchable
 from assetflow.cli.values import AsJson
 from assetflow.core.values.words import ago, count, iso, shown
 from assetflow.evaluator.process.status import InstallationStatus, installation_status
@@ -18,16 +18,16 @@ from assetflow.operations.needs import Need, alike, needs_of
 
 
 @watchable
-def status(*, json: AsJson = False) -> int:
+@reads
+def status(reader: Reader, /, *, json: AsJson = False) -> int:
     """Show whether an evaluator is running, how far it is behind Prefect, and what is waiting for a run.
 
     The exit status is 0 if all is well, and 1 if something needs attention: no evaluator is running, Prefect does not
     answer, an update is not recorded or a decision has no run after a minute, or the evaluator has failed at something
     for a minute."""
-    with Reader.open() as reader:
-        condition = asyncio.run(installation_status(reader, datetime.now(UTC)))
-        place = reader.place
-        needed = needs_of(reader, condition.now, condition.servers)
+    condition = asyncio.run(installation_status(reader, datetime.now(UTC)))
+    place = reader.place
+    needed = needs_of(reader, condition.now, condition.servers)
     facts = facts_table((("ledger", text(place)), *_lines(condition)))
     troubles = [Text.assemble(("✗ ", "red"), text(problem)) for problem in condition.problems]
     tell(_as_json(condition, place) | {"needs": needed}, facts, *_needs(needed), *troubles, json=json)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import cyclopts
 from rich.text import Text
 
-from assetflow.cli.output import answer, empty_message, lists, show, state_text, tell, text, time_cell
+from assetflow.cli.output import answer, empty_message, lists, reads, show, state_text, tell, text, time_cell
 from assetflow.cli.values import AsJson
 from assetflow.core.values.words import count
 from assetflow.errors import UnknownWatcher
@@ -22,7 +22,8 @@ app = cyclopts.App(name="watchers", help="Watchers: queues and files that update
 
 @app.command
 @lists
-def ls(*, wide: bool = False, json: AsJson = False) -> None:
+@reads
+def ls(reader: Reader, /, *, wide: bool = False, json: AsJson = False) -> None:
     """List the watchers: what each watches and updates, whether it works, its last update, and what waits.
 
     Parameters
@@ -30,10 +31,9 @@ def ls(*, wide: bool = False, json: AsJson = False) -> None:
     wide
         Show all columns in full, however wide the terminal is.
     """
-    with Reader.open() as reader:
-        listed = reader.watchers.all()
-        names = reader.assets.names({asset.uri for each in listed for asset in each.assets})
-        empty = empty_message(reader, "No watchers yet: deploy a flow that names an asset with watchers=[...].")
+    listed = reader.watchers.all()
+    names = reader.assets.names({asset.uri for each in listed for asset in each.assets})
+    empty = empty_message(reader, "No watchers yet: deploy a flow that names an asset with watchers=[...].")
     cells = (_cells(each, names) for each in listed)
     spare = ("updates", "waiting", "last", "watches")
     answer(
@@ -49,7 +49,8 @@ def ls(*, wide: bool = False, json: AsJson = False) -> None:
 
 
 @app.command(name="show")
-def show_watcher(name: str, /, *, json: AsJson = False) -> None:
+@reads
+def show_watcher(reader: Reader, name: str, /, *, json: AsJson = False) -> None:
     """Show one watcher: what it watches and updates, how it is, and what it has seen.
 
     Parameters
@@ -57,8 +58,7 @@ def show_watcher(name: str, /, *, json: AsJson = False) -> None:
     name
         The watcher.
     """
-    with Reader.open() as reader:
-        found = next((each for each in reader.watchers.all() if each.name == name), None)
+    found = next((each for each in reader.watchers.all() if each.name == name), None)
     if found is None:
         raise UnknownWatcher(f"there is no watcher {name!r}", fix="`assetflow watchers ls` lists them")
     tell(found, *_facts(found), json=json)
