@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -141,7 +141,7 @@ def checked_key(key: object, rule: str) -> str:
 
 
 @contextmanager
-def window_of(what: str) -> Iterator[None]:
+def window_of(what: str) -> Generator[None]:
     """Turn the errors of a window that leaves the calendar into a `MappingError`.
 
     Parameters:

@@ -144,7 +144,7 @@ class ProductMapper(PartitionMapper):
 
     def __init__(self, *mappers: PartitionMapper, delimiter: str = "|", max_downstream_keys: int | None = None) -> None:
         checked = _at_least_two("A product", mappers)
-        self.__dict__.update(mappers=checked, delimiter=delimiter, max_downstream_keys=max_downstream_keys)
+        vars(self).update(mappers=checked, delimiter=delimiter, max_downstream_keys=max_downstream_keys)
         self.__post_init__()
         if not isinstance(cast(object, delimiter), str):
             raise InvalidPartition(f"The delimiter is {delimiter!r}", fix='Give a text such as "|".', rule="5.1")
@@ -200,7 +200,7 @@ class ChainMapper(PartitionMapper):
     mappers: tuple[PartitionMapper, ...]
 
     def __init__(self, *mappers: PartitionMapper, max_downstream_keys: int | None = None) -> None:
-        self.__dict__.update(mappers=_at_least_two("A chain", mappers), max_downstream_keys=max_downstream_keys)
+        vars(self).update(mappers=_at_least_two("A chain", mappers), max_downstream_keys=max_downstream_keys)
         self.__post_init__()
 
     @property
@@ -255,7 +255,7 @@ class StaticMapper(PartitionMapper):
     table: Table
 
     def __init__(self, table: Mapping[str, str | Sequence[str]], *, max_downstream_keys: int | None = None) -> None:
-        self.__dict__.update(table=_table(table), max_downstream_keys=max_downstream_keys)
+        vars(self).update(table=_table(table), max_downstream_keys=max_downstream_keys)
         self.__post_init__()
 
     @property

@@ -181,7 +181,7 @@ def _read(actions: Sequence[object]) -> _Commit:
     if not all(isinstance(action, Mapping) for action in actions):
         raise ValueError("a line of the commit is not a JSON object")
     parts = [part for action in cast("Sequence[Mapping[str, Json]]", actions) for part in action.items()]
-    info: Json = next((value for kind, value in reversed(parts) if kind == "commitInfo"), {})
+    info = next((value for kind, value in reversed(parts) if kind == "commitInfo"), dict[str, Any]())
     files = [(kind, file) for kind, file in parts if kind in ("add", "remove") and file.get("dataChange", True)]
     only_adds = all(kind == "add" for kind, _ in files)
     added = [_records(file) for kind, file in files if kind == "add"]

@@ -70,7 +70,7 @@ def mapping(value: object, field: str, where: str) -> Json:
     if value is None:
         return {}
     found = cast(Json, value) if isinstance(value, Mapping) else None
-    return _needed(found, value, field, "a JSON object", where)
+    return _needed(found, cast(object, value), field, "a JSON object", where)
 
 
 def mapping_or_empty(value: object) -> Json:
