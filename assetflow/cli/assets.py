@@ -74,7 +74,6 @@ def ls(
     """
     listed = list_assets(reader, hidden=hidden)
     found = [each for each in listed if group in (None, each.group)]
-    empty = empty_message(reader, _nothing(group, hidden, listed))
     columns = ("asset", "uri", "group", "last update", "events", "producers", "consumers")
     answer(
         found,
@@ -83,7 +82,7 @@ def ls(
         right=("events",),
         whole=("uri",),
         json=json,
-        empty=empty,
+        empty=empty_message(reader, _nothing(group, hidden, listed)),
         spare=("uri", "group", "events"),
         wide=wide,
     )
@@ -182,14 +181,13 @@ def show_checks(
     """
     uri = find_uri(reader, asset)
     found = CheckHistory(uri, reader.checks.history(uri, key, limit=limit))
-    empty = empty_message(reader, "No update of this asset was checked: its task declares no checks=.")
     answer(
         found,
         ("time", "partition", "check", "result", "became"),
         _check_lines(found.history),
         whole=("check",),
         json=json,
-        empty=empty,
+        empty=empty_message(reader, "No update of this asset was checked: its task declares no checks=."),
         spare=("partition",),
         wide=wide,
     )
@@ -227,11 +225,10 @@ def show_asset(reader: Reader, asset: str, /, *, wide: Wide = False, json: AsJso
     latest = reader.events.find(EventFilter(uri=uri), newest_first=True, limit=_LATEST)
     status = reader.freshness.status(uri, None, now)
     failed = reader.ended_runs.failed_makers([uri])
-    empty = empty_message(reader, "It was never updated.")
     troubles = [text(each.as_maker(), "red") for each in failed]
     document = as_json(found.listed.shown(users)) | {"status": status, "failed_makers": failed}
     document |= {"latest_events": [shown_event(event) for event in latest]}
-    events = events_table(latest, empty=empty, wide=wide)
+    events = events_table(latest, empty=empty_message(reader, "It was never updated."), wide=wide)
     tell(document, *_facts(found.listed, users, status, now), *troubles, Text(), events, json=json)
 
 

@@ -147,14 +147,13 @@ def backfill(
 def ls(reader: Reader, /, *, json: AsJson = False) -> None:
     """List the backfills of assets, newest first."""
     found = reader.backfills.all()
-    empty = empty_message(reader, "No backfills of assets yet.")
     spare = ("why", "taken off", "by", "made")
     answer(
         [each.shown() for each in found],
         ("backfill", "asset", "state", "done", "failed", "taken off", "of", "made", "by", "why"),
         map(_cells, found),
         json=json,
-        empty=empty,
+        empty=empty_message(reader, "No backfills of assets yet."),
         spare=spare,
     )
 

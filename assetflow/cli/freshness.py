@@ -57,11 +57,19 @@ def freshness(reader: Reader, /, *, wide: bool = False, json: AsJson = False) ->
     """
     found = reader.policies.all()
     names = reader.assets.names([each.uri for each in found])
-    empty = empty_message(reader, "No deployed flow names an asset with freshness=FreshnessPolicy(...).")
     now = datetime.now(UTC)
     document = [each.shown(now) for each in found]
     cells = (_cells(each, names[each.uri], now) for each in found)
-    answer(document, _COLUMNS, cells, whole=("uri",), json=json, empty=empty, spare=_SPARE, wide=wide)
+    answer(
+        document,
+        _COLUMNS,
+        cells,
+        whole=("uri",),
+        json=json,
+        empty=empty_message(reader, "No deployed flow names an asset with freshness=FreshnessPolicy(...)."),
+        spare=_SPARE,
+        wide=wide,
+    )
     if any(each.record.state == "fail" for each in found):
         return 1
     return UNKNOWN if any(each.why for each in found) else 0
@@ -107,9 +115,14 @@ def plan(
         As of this later time, if nothing happens until then.
     """
     found = planned(reader, datetime.now(UTC), consumer=consumer, key=key, at=at)
-    empty = empty_message(reader, NOTHING_KEPT)
     cells = (row for each in found for row in _rows(each))
-    answer(found, ("consumer", "key", "plan", "looked at next"), cells, json=json, empty=empty)
+    answer(
+        found,
+        ("consumer", "key", "plan", "looked at next"),
+        cells,
+        json=json,
+        empty=empty_message(reader, NOTHING_KEPT),
+    )
 
 
 def _rows(of: PlannedConsumer) -> Iterator[list[Text]]:
@@ -178,7 +191,6 @@ def ls(reader: Reader, /, *, consumer: str | None = None, limit: AtLeastOne = 50
     """
     found = reader.deadlines.missed(consumer=number_of(reader, consumer), limit=limit)
     names = reader.assets.names({uri for each in found for uri in each.missing})
-    empty = empty_message(reader, "No deadline was missed.")
     columns = ("#", "consumer", "key", "due", "looked at", "then", "queued", "not updated")
     cells = (
         [
@@ -193,4 +205,6 @@ def ls(reader: Reader, /, *, consumer: str | None = None, limit: AtLeastOne = 50
         ]
         for each in found
     )
-    answer(found, columns, cells, right=("#", "queued"), json=json, empty=empty)
+    answer(
+        found, columns, cells, right=("#", "queued"), json=json, empty=empty_message(reader, "No deadline was missed.")
+    )

@@ -51,7 +51,6 @@ def ls(reader: Reader, consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson
         raise InvalidCall(f"{record.consumer.name} has no partitions", fix="`assetflow queue ls` shows its queue")
     pending = _pending(reader, record)
     decided = dict(list(reader.decisions.by_key(record.consumer.id).items())[::-1])
-    empty = empty_message(reader, "No partitions yet.")
     waiting = dict(list(pending.items())[:limit])
     shown = dict(list(decided.items())[:limit])
     cells = [_pending_cells(key, leaves, decided.get(key)) for key, leaves in waiting.items()]
@@ -60,7 +59,7 @@ def ls(reader: Reader, consumer: str, /, *, limit: AtLeastOne = 50, json: AsJson
         ("partition", "state", "received", "missing", "since", "flow run"),
         cells,
         whole=("partition", "flow run"),
-        empty=empty,
+        empty=empty_message(reader, "No partitions yet."),
         spare=("received", "since", "flow run"),
     )
     document = _as_json(record, waiting, len(pending), shown, decided)

@@ -33,7 +33,6 @@ def ls(reader: Reader, /, *, wide: bool = False, json: AsJson = False) -> None:
     """
     listed = reader.watchers.all()
     names = reader.assets.names({asset.uri for each in listed for asset in each.assets})
-    empty = empty_message(reader, "No watchers yet: deploy a flow that names an asset with watchers=[...].")
     cells = (_cells(each, names) for each in listed)
     spare = ("updates", "waiting", "last", "watches")
     answer(
@@ -42,7 +41,7 @@ def ls(reader: Reader, /, *, wide: bool = False, json: AsJson = False) -> None:
         cells,
         right=("updates", "waiting"),
         json=json,
-        empty=empty,
+        empty=empty_message(reader, "No watchers yet: deploy a flow that names an asset with watchers=[...]."),
         spare=spare,
         wide=wide,
     )
