@@ -31,7 +31,7 @@ from assetflow.ledger.lease import Evaluators, downtime
 from assetflow.ledger.read.reader import Reader
 from assetflow.ledger.records import ConsumerRecord
 from assetflow.operations.installation import Installation
-from assetflow.operations.lookup import consumer_at
+from assetflow.operations.lookup import FoundAsset, consumer_at, find_asset
 from assetflow.operations.needs import Need, needs_of
 
 T = TypeVar("T")
@@ -303,7 +303,13 @@ def consumer_of(reader: TheReader, flow: Flow, deployment: Deployment) -> Consum
     return consumer_at(reader, flow, deployment)
 
 
+def asset_of(reader: TheReader, asset: NamedAsset) -> FoundAsset:
+    """Return the asset that the query of a request names."""
+    return find_asset(reader, asset)
+
+
 TheConsumer = Annotated[ConsumerRecord, Depends(consumer_of)]
+TheAsset = Annotated[FoundAsset, Depends(asset_of)]
 AsksPreview = Annotated[bool, Query(description="Only say what this would lead to. Nothing is written.")]
 
 

@@ -32,8 +32,7 @@ class _Act(NamedTuple):
 
     at: str
     step: int | None
-    line: str
-    style: str
+    line: Text
 
 
 def draw(console: Console, scenario: Scenario, answer: Json) -> None:
@@ -43,15 +42,13 @@ def draw(console: Console, scenario: Scenario, answer: Json) -> None:
     table.add_column("step", justify="right", style="dim")
     table.add_column("what happens")
     table.add_column("and then")
-    table.add_row(f"{scenario.start:%m-%d %H:%M:%S}", "", "consumers are deployed", _happened(answer, None))
+    table.add_row(f"{scenario.start:%m-%d %H:%M:%S}", "", "consumers are deployed", _lines(_happened(answer, None)))
     timed = _Timed(scenario, answer)
     for number, step in enumerate(scenario.steps):
         for at, then in timed.before(number):
-            table.add_row(f"{at[5:10]} {at[11:19]}", "", "time acts", then)
-        then = _happened(answer, number, timed=scenario.passes == "timed")
-        for act in timed.at(number):
-            _line(then, act.line, act.style)
-        table.add_row(f"{step.time:%m-%d %H:%M:%S}", str(number), Text(_described(step.source)), then)
+            table.add_row(f"{at[5:10]} {at[11:19]}", "", "time acts", _lines(then))
+        then = [*_happened(answer, number, timed=scenario.passes == "timed"), *timed.at(number)]
+        table.add_row(f"{step.time:%m-%d %H:%M:%S}", str(number), Text(_described(step.source)), _lines(then))
     console.print(table)
     for line in _waiting(answer):
         console.print(line)
@@ -67,19 +64,16 @@ class _Timed:
         self._times = [f"{step.time:%Y-%m-%dT%H:%M:%SZ}" for step in scenario.steps]
         self._acts = sorted(_acts(answer), key=lambda act: act.at) if scenario.passes == "timed" else []
 
-    def before(self, number: int) -> Iterator[tuple[str, Text]]:
+    def before(self, number: int) -> Iterator[tuple[str, list[Text]]]:
         """Yield the instants between the step before and this one, and what happens there."""
         previous = self._times[number - 1] if number else ""
         between = [act for act in self._acts if previous < act.at < self._times[number]]
         for at, acts in groupby(between, key=lambda act: act.at):
-            text = Text()
-            for act in acts:
-                _line(text, act.line, act.style)
-            yield at, text
+            yield at, [act.line for act in acts]
 
-    def at(self, number: int) -> list[_Act]:
+    def at(self, number: int) -> list[Text]:
         """Return what happens in the instant of a step, and belongs to it and not to another at the same time."""
-        return [act for act in self._acts if act.at == self._times[number] and self._step_of(act) == number]
+        return [act.line for act in self._acts if act.at == self._times[number] and self._step_of(act) == number]
 
     def _step_of(self, act: _Act) -> int:
         steps = [number for number, time in enumerate(self._times) if time == act.at]
@@ -90,13 +84,13 @@ def _acts(answer: Json) -> Iterator[_Act]:
     for missed in _list(answer.get("missed", [])):
         what = f"on_deadline {missed['then']}, {missed['queued']} queued"
         line = f"! {_named(missed)} missed its deadline of {missed['due']} ({what})"
-        yield _Act(str(missed["at"]), cast("int", missed["step"]), line, "red")
+        yield _Act(str(missed["at"]), cast("int", missed["step"]), Text(line, "red"))
     for run in _list(answer["runs"]):
-        yield _Act(str(run.get("at", run.get("time"))), cast("int", run["step"]), _run(run), "green")
+        yield _Act(str(run.get("at", run.get("time"))), cast("int", run["step"]), Text(_run(run), "green"))
     for receipt in _list(answer.get("receipts", [])):
         if receipt["status"] in ("expired", "skipped"):
             line = f"– {receipt['asset']} (event {receipt['event']}) {receipt['status']} for {_named(receipt)}"
-            yield _Act(str(receipt["at"]), None, line, "yellow")
+            yield _Act(str(receipt["at"]), None, Text(line, "yellow"))
 
 
 def _named(entry: Json) -> str:
@@ -112,23 +106,21 @@ def _run(run: Json) -> str:
     return f"▶ {_named(run)} runs {cause}{opening}{deadline}"
 
 
-def _happened(answer: Json, step: int | None, *, timed: bool = False) -> Text:
-    text = Text()
+def _happened(answer: Json, step: int | None, *, timed: bool = False) -> Iterator[Text]:
     for run in _of_step(answer, "runs", step):
         if not timed:
-            _line(text, _run(run), "green")
+            yield Text(_run(run), "green")
     for given in _of_step(answer, "answers", step):
         if "explained" in given:
             for row in _list(given["explained"]):
-                _line(text, _explained(str(given["consumer"]), row), "cyan")
+                yield Text(_explained(str(given["consumer"]), row), "cyan")
         elif "removed" in given:
-            _line(text, f"{given['removed']} removed", "yellow")
+            yield Text(f"{given['removed']} removed", "yellow")
         else:
-            _line(text, _queues(cast("Json", given["queued"])) or "nothing is queued", "cyan")
+            yield Text(_queues(cast("Json", given["queued"])) or "nothing is queued", "cyan")
     for error in _of_step(answer, "errors", step):
         consumer = f"{error['consumer']}: " if "consumer" in error else ""
-        _line(text, f"✗ {consumer}{error['error']} ({error['rule']})", "red")
-    return text
+        yield Text(f"✗ {consumer}{error['error']} ({error['rule']})", "red")
 
 
 def _explained(consumer: str, row: Json) -> str:
@@ -141,9 +133,8 @@ def _explained(consumer: str, row: Json) -> str:
     return f"{_named({'consumer': consumer, **row})} waits: {'; '.join([', '.join(reasons), *expiries, *deadline])}"
 
 
-def _line(text: Text, line: str, style: str) -> None:
-    text.append("\n" if text else "")
-    text.append(line, style)
+def _lines(each: Iterable[Text]) -> Text:
+    return Text("\n").join(each)
 
 
 def _of_step(answer: Json, part: str, step: int | None) -> list[Json]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
 from assetflow.core.json_data import fit_text
@@ -224,19 +224,8 @@ class Received:
     reason: str = ""
 
 
-@dataclass(frozen=True)
-class Webhook:
-    """A watcher that others post to."""
-
-    record: WatcherRecord
-
-    @property
-    def trigger(self) -> WebhookTrigger:
-        return cast(WebhookTrigger, self.record.trigger)
-
-
-def find_webhook(at: Installation, name: str) -> Webhook:
-    """Return the webhook of a watcher.
+def find_webhook(at: Installation, name: str) -> tuple[WatcherRecord, WebhookTrigger]:
+    """Return a watcher that others post to, and its webhook.
 
     Raises:
         UnknownWatcher: no deployed asset has a webhook of this name.
@@ -251,10 +240,10 @@ def find_webhook(at: Installation, name: str) -> Webhook:
         raise WatchingFailed(
             f"the watcher {name} is paused", fix=f"Send it again after `assetflow watchers resume {name}`"
         )
-    return Webhook(found)
+    return found, found.trigger
 
 
-async def secret_of(at: Installation, webhook: Webhook) -> str:
+async def secret_of(at: Installation, webhook: WebhookTrigger) -> str:
     """Return the secret that messages are signed with.
 
     Raises:
@@ -262,7 +251,7 @@ async def secret_of(at: Installation, webhook: Webhook) -> str:
         WatchingFailed: Prefect has no such block.
         PrefectUnreachable, PrefectRefused
     """
-    secret = webhook.trigger.secret
+    secret = webhook.secret
     if not isinstance(secret, PrefectBlock):
         return with_variables(secret, os.environ)
     # Import Prefect's client only here: commands do not need it.
@@ -277,14 +266,14 @@ async def secret_of(at: Installation, webhook: Webhook) -> str:
     return found
 
 
-def receive(at: Installation, webhook: Webhook, number: str, body: bytes) -> Received:
+def receive(at: Installation, record: WatcherRecord, number: str, body: bytes) -> Received:
     """Record a message whose signature is right. One that cannot be an update is kept as refused.
 
     Raises:
         LedgerForeign: another ledger decides, so that the update would start nothing here.
     """
     at.check_decides("nothing is recorded", "Post to the server of that ledger")
-    record, now = webhook.record, at.now()
+    now = at.now()
     watched = Watched(record.name, record.trigger, record.assets)
     name = f"webhook {record.name}"
     intake = intake_of([(Message(body, number), number)], [watched], name, name.capitalize(), now)

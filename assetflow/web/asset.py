@@ -13,7 +13,7 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import Backend, NamedAsset, Now, Text, TheBackend, TheReader
+from assetflow.api.requests import Backend, NamedAsset, Now, Text, TheAsset, TheBackend, TheReader
 from assetflow.core.values.addresses import redacted
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.events import Origin, event_by_hand
@@ -217,19 +217,18 @@ def show_status(
     pages: ThePages,
     reader: TheReader,
     now: Now,
-    asset: NamedAsset,
+    found: TheAsset,
     key: Annotated[str, Query(max_length=250)] = "",
 ) -> Response:
     """Show the status as a part of the asset's page; the part is empty if no Eager flow needs the asset."""
-    listed = find_asset(reader, asset).listed
-    uri, is_part = listed.record.uri, wants_fragment(request)
+    uri, is_part = found.uri, wants_fragment(request)
     told = reader.freshness.status(uri, key or None, now)
     return pages.show(
         request,
         "asset_status.html",
         fragment="status",
         uri=uri,
-        name=listed.name,
+        name=found.listed.name,
         key=key,
         told=told,
         causes=told.causes[:CAUSES] if is_part else told.causes,
@@ -240,11 +239,9 @@ def show_status(
 
 
 @router.get("/asset/events")
-def ask_for_event(request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset) -> Response:
+def ask_for_event(request: Request, pages: ThePages, backend: TheBackend, found: TheAsset) -> Response:
     """Show the asset with the form that creates an event."""
-    return asset_page(
-        request, pages, backend, find_asset(backend.ledger.reader, asset), dialogs=Dialogs("create-event")
-    )
+    return asset_page(request, pages, backend, found, dialogs=Dialogs("create-event"))
 
 
 @router.post("/asset/events")
@@ -263,15 +260,14 @@ def create_event(request: Request, pages: ThePages, backend: TheBackend, form: T
 
 @router.get("/asset/events/preview")
 def preview_event(
-    request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset, partition_key: str = ""
+    request: Request, pages: ThePages, reader: TheReader, now: Now, found: TheAsset, partition_key: str = ""
 ) -> Response:
     """Show what an update would lead to, for the dialog that asks for it."""
-    found, now = find_asset(backend.ledger.reader, asset), backend.now()
 
     def preview() -> Preview:
         asset, key = Asset(found.uri), partition_key or None
         event = event_by_hand(asset, id=uuid4(), occurred=now, origin=Origin("api"), partition_key=key)
-        return if_updated(backend.ledger.reader, [event], now)
+        return if_updated(reader, [event], now)
 
     return show_preview(request, pages, preview, "This update", "No consumer is scheduled on this asset.")
 
@@ -280,27 +276,26 @@ def preview_event(
 def preview_run(
     request: Request,
     pages: ThePages,
-    backend: TheBackend,
-    asset: NamedAsset,
+    reader: TheReader,
+    now: Now,
+    found: TheAsset,
     producer: str = "",
     partition_key: str = "",
 ) -> Response:
     """Show what the run of a flow that makes the asset would lead to, for the dialog that asks for it."""
-    found = find_asset(backend.ledger.reader, asset)
 
     def preview() -> Preview:
         flow, _ = maker_of(found.uri, found.users.producers, producer or min(found.users.producers, default=""))
-        return if_run(backend.ledger.reader, flow, [partition_key or None], backend.now())
+        return if_run(reader, flow, [partition_key or None], now)
 
     return show_preview(request, pages, preview, "When it has completed", "No consumer waits for what it makes.")
 
 
 @router.get("/asset/materialize/parameters")
 async def show_parameters(
-    request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset, producer: str = ""
+    request: Request, pages: ThePages, backend: TheBackend, found: TheAsset, producer: str = ""
 ) -> Response:
     """Show the fields for the parameters of the flow that makes the asset, as a part of the dialog."""
-    found = await run_in_threadpool(find_asset, backend.ledger.reader, asset)
     try:
         _, deployment = maker_of(found.uri, found.users.producers, producer or min(found.users.producers, default=""))
         known = await parameters_of(backend.prefect, deployment)
@@ -313,9 +308,9 @@ async def show_parameters(
 
 
 @router.get("/asset/materialize")
-def ask_to_materialize(request: Request, pages: ThePages, backend: TheBackend, asset: NamedAsset) -> Response:
+def ask_to_materialize(request: Request, pages: ThePages, backend: TheBackend, found: TheAsset) -> Response:
     """Show the asset with the form that runs a flow."""
-    return asset_page(request, pages, backend, find_asset(backend.ledger.reader, asset), dialogs=Dialogs("materialize"))
+    return asset_page(request, pages, backend, found, dialogs=Dialogs("materialize"))
 
 
 @router.post("/asset/materialize")

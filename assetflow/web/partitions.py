@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from assetflow.api.requests import NamedAsset, Now, TheReader
+from assetflow.api.requests import NamedAsset, Now, TheAsset, TheReader
 from assetflow.core.partitions.ranges import KeySeries, series_of_keys
 from assetflow.errors import InvalidPartition, MappingError
 from assetflow.ledger.read.reader import Reader
@@ -308,7 +308,7 @@ def show_partitions(
     pages: ThePages,
     reader: TheReader,
     now: Now,
-    asset: NamedAsset,
+    found: TheAsset,
     key: Annotated[str, Query(max_length=250)] = "",
     at: datetime | None = None,
     after: Annotated[str, Query(max_length=250)] = "",
@@ -320,7 +320,6 @@ def show_partitions(
         at: the time that the map is around; by default the time of `key`, or of the newest key.
         after: list the keys after this one, if the keys are not times.
     """
-    found = find_asset(reader, asset)
     uri, producers = found.uri, found.users.producers
     keys_of = partial(reader.partitions.keys, uri)
     # Guess the format from the first and the last keys only: there may be very many.

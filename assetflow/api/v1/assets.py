@@ -14,12 +14,12 @@ from assetflow.api.requests import (
     EtagRoute,
     Json,
     Moment,
-    NamedAsset,
     Now,
     Number,
     Page,
     PathAsset,
     Text,
+    TheAsset,
     TheBackend,
     ThePage,
     TheReader,
@@ -44,7 +44,7 @@ from assetflow.ledger.records import WatcherRecord
 from assetflow.operations import backfill
 from assetflow.operations.backfill import BackfillWanted, find_backfill, plan
 from assetflow.operations.graph import Graph, Lineage, Wanted, graph_of, lineage_of
-from assetflow.operations.lookup import asset_called, find_asset, find_node, find_uri, hide, switch_watcher, unhide
+from assetflow.operations.lookup import asset_called, find_node, find_uri, hide, switch_watcher, unhide
 from assetflow.operations.needs import planned
 from assetflow.operations.recording import observe
 
@@ -80,9 +80,8 @@ def list_assets(
 
 
 @router.get("/asset", responses=answers(404))
-def get_asset(reader: TheReader, asset: NamedAsset) -> ShownAsset:
+def get_asset(found: TheAsset) -> ShownAsset:
     """Return one asset, by its URI or name. For an unknown one, the error names similar assets."""
-    found = find_asset(reader, asset)
     return found.listed.shown(found.users)
 
 

@@ -318,10 +318,10 @@ async def post_to_watcher(watcher: str, request: Request, backend: TheBackend) -
     cannot be an update is kept as refused, and answered with 200 too, because sending it again would change nothing.
     """
     headers = {name.lower(): value for name, value in request.headers.items()}
-    webhook = await run_in_threadpool(find_webhook, backend, watcher)
-    number = message_id(webhook.trigger.signs, headers, backend.now())
+    record, webhook = await run_in_threadpool(find_webhook, backend, watcher)
+    number = message_id(webhook.signs, headers, backend.now())
     body = await request.body()
     if len(body) > MOST_BYTES:
         raise TooLarge(f"the message has {len(body):,} bytes, the limit is {MOST_BYTES:,}")
-    check_signature(webhook.trigger.signs, headers, body, await secret_of(backend, webhook))
-    return await run_in_threadpool(receive, backend, webhook, number, body)
+    check_signature(webhook.signs, headers, body, await secret_of(backend, webhook))
+    return await run_in_threadpool(receive, backend, record, number, body)
