@@ -433,9 +433,8 @@ def _formats(flow: SeenFlow) -> Iterator[tuple[Token, str]]:
     """Yield the assets whose keys the flow writes or reads as times, each with the format."""
     schedule = flow.declaration.options.schedule
     if isinstance(schedule.timetable, CronPartitionTimetable):
-        for outlet in flow.declaration.produces:
-            if isinstance(outlet, Asset):
-                yield outlet.token, schedule.timetable.key_format
+        written = schedule.timetable.key_format
+        yield from ((each.token, written) for each in flow.declaration.produces if isinstance(each, Asset))
     for token in sorted(schedule.tokens) if schedule.partitioning is not None else ():
         assert schedule.partitioning is not None
         mapper = _target_mapper(schedule.partitioning.mapper_for(frozenset((token,))))
