@@ -353,7 +353,7 @@ def reads(command: Callable[Concatenate[Reader, P], T]) -> Callable[P, T]:
             return command(reader, *given, **options)
 
     signature = inspect.signature(command)
-    run.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])  # pyright: ignore[reportFunctionMemberAccess]
+    run.__signature__ = signature.replace(parameters=[*signature.parameters.values()][1:])  # pyright: ignore[reportAttributeAccessIssue]
     return run
 
 

@@ -42,8 +42,8 @@ class AssetRecord:
     @property
     def tokens(self) -> Sequence[Token]:
         """What schedules and declarations name it by."""
-        named = (("uri", (self.uri,)), ("name", self.names), ("alias", self.aliases))
-        return [Token(kind, value) for kind, values in named for value in values]
+        names = (Token("name", name) for name in self.names)
+        return [Token("uri", self.uri), *names, *(Token("alias", alias) for alias in self.aliases)]
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,7 @@ class Watching:
         reach("between-ledger-and-acknowledgement")
         if tokens := await source.recorded():
             reach("between-acknowledgement-and-note")
-            await self._write(partial(self._ledger.call, self._writer.acknowledged, tokens))
+            await self._write(lambda: self._ledger.call(self._writer.acknowledged, tokens))
         if new or intake.refused:
             logger.info("%s: %d updates, %d refused", _names(plan), new, len(intake.refused))
 

@@ -327,7 +327,7 @@ def show_partitions(
     series = series_of_keys([*first, *last])
     listed = keys_of(after=after, limit=KEYS + 1) if series is None else []
     states = _states_of(reader, found.listed.record, set(producers.values()))
-    listed_states = states(listed[:KEYS], ()) if series is None else {}
+    listed_states: Mapping[str, KeyState] = states(listed[:KEYS], ()) if series is None else {}
     calendar = None
     if series is not None:
         known = KnownKeys(first[0], last[0], keys_of, states, partial(reader.partitions.counts_from, uri))
@@ -345,9 +345,9 @@ def show_partitions(
         keys=listed[:KEYS],
         states=listed_states,
         states_in_words=[
-            (state.capitalize(), found)
+            (state.capitalize(), told)
             for state in _TOLD
-            if (found := [key for key, each in listed_states.items() if each == state])
+            if (told := [key for key, each in listed_states.items() if each == state])
         ],
         here=url("/asset/partitions", asset=uri, key=key, at=at.isoformat() if at else None, after=after),
         more=url("/asset/partitions", asset=uri, after=listed[KEYS - 1]) if len(listed) > KEYS else "",

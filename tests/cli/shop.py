@@ -19,9 +19,8 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 ORDERS = Asset("s3://lake/orders", name="orders", group="shop")
 CUSTOMERS = Asset("s3://lake/customers", name="customers", group="shop")
 HOURLY = Asset("s3://lake/hourly", name="hourly")
-ROLLED_UP = PartitionedAssetTimetable(
-    assets=HOURLY, default_partition_mapper=RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())
-)
+BY_DAY = RollupMapper(upstream_mapper=StartOfDayMapper(), window=DayWindow())
+ROLLED_UP = PartitionedAssetTimetable(assets=HOURLY, default_partition_mapper=BY_DAY)
 
 
 def deploy(

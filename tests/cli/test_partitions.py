@@ -9,7 +9,7 @@ from assetflow.core.values.assets import Asset
 from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
-from tests.cli.shop import HOURLY, ORDERS, ROLLED_UP, deploy, update
+from tests.cli.shop import BY_DAY, HOURLY, ORDERS, ROLLED_UP, deploy, update
 
 DAILY = Asset("s3://lake/daily", name="daily")
 Evaluated = Callable[..., list[list[str | None]]]
@@ -48,9 +48,7 @@ def test_pending_partitions_say_what_came_and_what_is_missing(ledger: Ledger, ca
     deploy(
         ledger,
         "report/shop",
-        PartitionedAssetTimetable(
-            assets=HOURLY & DAILY, partition_mapper_config={HOURLY: ROLLED_UP.partitioning.default}
-        ),
+        PartitionedAssetTimetable(assets=HOURLY & DAILY, partition_mapper_config={HOURLY: BY_DAY}),
     )
     for hour in range(3):
         update(ledger, HOURLY, hour, f"2026-01-01T{hour:02}:00:00")

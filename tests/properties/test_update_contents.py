@@ -11,7 +11,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from assetflow import emit
-from assetflow.api.requests import make_event
 from assetflow.cli.emit import read_extra
 from assetflow.core.json_data import LARGEST_INTEGER, check_json, fit_json
 from assetflow.core.values.assets import Asset, AssetAlias
@@ -135,7 +134,6 @@ def _refusals(extra: dict[str, Any]) -> Iterator[str]:
     for refuse in (
         lambda: emit(ORDERS, extra),
         lambda: by_hand(read_extra(json.dumps(extra))),
-        lambda: make_event(ORDERS, NOON, extra=extra),
         lambda: recording_from_artifact({"id": "7", "data": data}),
         lambda: recording_from_prefect_event(posted),
         lambda: recording_from_prefect_event(

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, case, exists, fu
 from assetflow.core.explain.plan import PlannedConsumer
 from assetflow.core.grouping import grouped
 from assetflow.core.rules.ended_runs import FAILED_OUTCOMES
-from assetflow.core.rules.evaluation import facts_of
+from assetflow.core.rules.evaluation import Pending, facts_of
 from assetflow.core.rules.timers import Timer
 from assetflow.core.shapes import shape
 from assetflow.core.values.announcements import MissedDeadlineRecord
@@ -339,7 +339,7 @@ def _overview(
         queue: its rows of `_PENDING`, each with a URI, a number of keys and a number of events.
     """
     schedule = record.consumer.schedule
-    pending = {uri: {None: 1} for uri, _, _ in queue if uri is not None}
+    pending: Pending = {uri: {None: 1} for uri, _, _ in queue if uri is not None}
     facts = facts_of(schedule, None, pending, lambda uri: tokens[uri])
     keys = sum(keys for uri, keys, _ in queue if uri is None)
     return ConsumerOverview(record, len(facts.keys() & schedule.tokens), keys, sum(int(row[2]) for row in queue), last)

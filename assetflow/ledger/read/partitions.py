@@ -125,12 +125,21 @@ class PartitionReader(Topic):
         query = select(ASSET.c.uri).where(has_key).order_by(ASSET.c.uri).limit(limit)
         return list(self._scalars(query, {"key": key}))
 
-    def keys(self, uri: str, *, since: str = "", until: str | None = None) -> list[str]:
-        """Return the partition keys of an asset, from `since` up to and including `until`."""
-        query = select(_KEY).where(EVENT.c.uri == uri, since <= _KEY).distinct()
+    def keys(
+        self,
+        uri: str,
+        *,
+        since: str = "",
+        after: str = "",
+        until: str | None = None,
+        newest_first: bool = False,
+        limit: int | None = None,
+    ) -> list[str]:
+        """Return the partition keys of an asset: from `since`, or after `after`, up to and including `until`."""
+        query = select(_KEY).where(EVENT.c.uri == uri, after < _KEY, since <= _KEY).distinct()
         if until is not None:
             query = query.where(until >= _KEY)
-        return list(self._scalars(query.order_by(_KEY)))
+        return list(self._scalars(query.order_by(_KEY.desc() if newest_first else _KEY).limit(limit)))
 
     def count(self, uri: str) -> int:
         """Return the number of partition keys of an asset."""
@@ -159,8 +168,11 @@ class PartitionReader(Topic):
             if failed:
                 found = connection.execute(_UPDATED, {"uri": uri, "keys": list(failed)}).all()
                 updated = {row[0]: row[1] for row in found}
-        running: dict[str, RunOfKey] = {key: "running" for key, ended in rows if ended is None}
-        return running | {key: "failed" for key, ended in failed.items() if key not in updated or updated[key] < ended}
+        states: dict[str, RunOfKey] = {key: "running" for key, ended in rows if ended is None}
+        for key, ended in failed.items():
+            if key not in updated or updated[key] < ended:
+                states[key] = "failed"
+        return states
 
     def awaited(self, asset: AssetRecord, absent: Collection[str]) -> set[str]:
         """Return those of some absent keys of an asset that pending partitions of consumers wait for."""
