@@ -23,7 +23,9 @@ from assetflow.api.problems import answers
 from assetflow.api.requests import (
     AsksPreview,
     Backend,
+    Deployment,
     EtagRoute,
+    Flow,
     Json,
     Moment,
     Now,
@@ -59,6 +61,7 @@ from assetflow.ledger.records import ConsumerFilter, ConsumerRecord, DecisionRec
 from assetflow.operations import decisions, runs_by_hand
 from assetflow.operations.lookup import (
     Selection,
+    consumer_at,
     decision_with,
     find_asset,
     find_uri,
@@ -145,11 +148,13 @@ def list_pending(record: TheConsumer, reader: TheReader, page: ThePage) -> Page[
 
 @router.get("/consumers/{flow}/{deployment}/partitions/{target_key}", responses=answers(404))
 def explain_partition(
-    record: TheConsumer,
+    flow: Flow,
+    deployment: Deployment,
     target_key: Annotated[Text, Path(min_length=1, max_length=250)],
     reader: TheReader,
 ) -> PartitionExplanation:
     """Explain a pending partition: the keys that it has received, and those that it waits for."""
+    record = consumer_at(reader, flow, deployment)
     if not record.consumer.schedule.is_partitioned:
         raise InvalidCall(
             f"{record.consumer.name} is not partitioned", where="path.target_key", fix="Ask for the consumer"
