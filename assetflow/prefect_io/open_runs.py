@@ -414,7 +414,7 @@ async def _decided(api: PrefectApi, run: Json) -> Decided | None:
     created = datetime.fromisoformat(str(run["created"]))
     expected = _moment(run.get("expected_start_time"))
     # Contract 8.17.
-    before = uuid_or_none(cast(Json, run["labels"]).get(PREDECESSOR_LABEL))
+    before = uuid_or_none(mapping_or_empty(run.get("labels")).get(PREDECESSOR_LABEL))
     asked = None if context.asked is None else replace(context.asked, predecessor=before)
     return Decided(
         context.decision,

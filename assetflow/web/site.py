@@ -156,7 +156,7 @@ class PageMiddleware:
         request, status, where = Request(scope), int(problem["status"]), str(problem.get("where", ""))
         if status == 405 and scope["method"] == "GET":
             # A browser asks for the address of an action when a user reloads its refusal: lead to the page above it.
-            return RedirectResponse(scope["raw_path"].rpartition(b"/")[0].decode() or "/", 303)
+            return RedirectResponse(scope["raw_path"].rpartition(b"/")[0].decode("latin-1") or "/", 303)
         if (status == 404 and "endpoint" not in scope) or (status == 422 and where.startswith("path.")):
             # An address that no page can have was mistyped, or cut when it was copied.
             status, problem = 404, {"status": 404, "detail": f"There is no page {request.url.path}"}

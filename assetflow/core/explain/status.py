@@ -225,8 +225,8 @@ _WORST_FIRST: tuple[ItemState, ...] = ("stale", "missing", "fresh")
 
 def _worst(states: Collection[ItemState]) -> ItemState:
     """Return the state of an asset with keys: the worst of theirs; an asset without a key is missing."""
-    worst_first: list[ItemState] = [*(state for state in _WORST_FIRST if state in states), "missing"]
-    return worst_first[0]
+    worst_first: list[ItemState] = [state for state in _WORST_FIRST if state in states]
+    return worst_first[0] if worst_first else "missing"
 
 
 def states_of(book: FreshnessState, uris: Collection[str]) -> dict[str, str]:

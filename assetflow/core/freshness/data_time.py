@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from datetime import datetime
-from functools import cache
 from uuid import UUID
 
 from assetflow.core.freshness.graph import work_out
@@ -79,7 +78,7 @@ class DataTimes:
         self._freshness = freshness
         self._updates = freshness.updates if at is None else PastUpdates(freshness.updates, at)
         self._known: dict[UUID, DataTime] = {}
-        self._of_asset = cache(self._find)
+        self._assets: dict[tuple[str, frozenset[str] | None], DataTime | None] = {}
 
     def of_asset(self, uri: str, inputs: frozenset[str] | None = None) -> DataTime | None:
         """Return the data time of an asset; `None` if it was never made.
@@ -87,7 +86,9 @@ class DataTimes:
         Parameters:
             inputs: only these of its inputs count; `None` for all (8.11).
         """
-        return self._of_asset(uri, inputs)
+        if (uri, inputs) not in self._assets:
+            self._assets[uri, inputs] = self._of_asset(uri, inputs)
+        return self._assets[uri, inputs]
 
     def way(self, uri: str, inputs: frozenset[str] | None = None) -> list[tuple[Item, DataTime]]:
         """Return the items that the data time of an asset follows from: its own newest one first, its source last.
@@ -123,7 +124,7 @@ class DataTimes:
         greatest = updates.greatest_keys(uri, 1)
         return updates.newest(Item(uri, greatest[0] if greatest else None))
 
-    def _find(self, uri: str, inputs: frozenset[str] | None) -> DataTime | None:
+    def _of_asset(self, uri: str, inputs: frozenset[str] | None) -> DataTime | None:
         newest = self._newest(uri)
         if newest is None:
             return None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
 from itertools import islice
 from typing import TypeVar, get_args
 
@@ -118,7 +117,7 @@ class Statuses:
         self._freshness = freshness
         self._most = most
         self._fresh: dict[Item, bool] = {}
-        self._states = cache(partial(count_states, freshness, state_of=self._state))
+        self._counted: dict[str, Counter[ItemState]] = {}
         self._outdated: dict[Item, bool] = {}
         self._behind: dict[str, bool] = {}
 
@@ -142,6 +141,11 @@ class Statuses:
 
     def _has_keys(self, maker: FlowNode, uri: str) -> bool:
         return maker.is_partitioned or self._freshness.updates.count_keys(uri) > 0
+
+    def _states(self, maker: FlowNode, uri: str) -> Counter[ItemState]:
+        if uri not in self._counted:
+            self._counted[uri] = count_states(self._freshness, maker, uri, self._state)
+        return self._counted[uri]
 
     def _state(self, item: Item) -> ItemState:
         if self._freshness.updates.newest(item) is None:

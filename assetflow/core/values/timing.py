@@ -284,7 +284,7 @@ def _check_single_updates(schedule: Schedule, condition: Condition, intake: Inta
     leaves = ((place, node) for place, node in enumerate(condition.postfix) if not isinstance(node, Gate))
     found = {place: _leaf(node, schedule.partitioning) for place, node in leaves}
     for place, gate, places in condition.gates:
-        members = [found[each] for each in places]
+        members = [found.pop(each) for each in places]
         if gate.is_time_gate and members[0].suffices:
             inner = from_postfix(condition.postfix[place - members[0].nodes : place]).describe()
             raise InvalidSchedule(

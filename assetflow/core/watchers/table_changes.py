@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -127,18 +127,12 @@ _COPIED = ("num_copied_rows", "num_target_rows_copied", "numCopiedRows", "numTar
 _WRITES = ("WRITE", "STREAMING UPDATE", "CREATE TABLE AS SELECT", "REPLACE TABLE AS SELECT", "COPY INTO")
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Commit:
-    """What a commit says.
-
-    Attributes:
-        records: how many rows the files have that it adds; `None` if that is not known.
-    """
-
-    info: Json
-    changes_rows: bool
-    only_adds: bool
-    records: int | None
+    info: Json = field(default_factory=dict[str, Any])
+    changes_rows: bool = False
+    only_adds: bool = True
+    records: int | None = 0
 
 
 def read_commit(version: int, text: bytes) -> Change | None:
@@ -150,7 +144,7 @@ def read_commit(version: int, text: bytes) -> Change | None:
     Raises:
         ValueError: it is not a commit.
     """
-    commit = _read([json.loads(line) for line in text.splitlines() if line.strip()])
+    commit = _read(json.loads(line) for line in text.splitlines() if line.strip())
     if not commit.changes_rows:
         return None
     operation = str(commit.info.get("operation") or "")
@@ -177,16 +171,26 @@ def existing(version: int, table: str) -> Change:
     return Change(f"existing|{table}|{version}", {"version": version}, None, None, f"version {version}")
 
 
-def _read(actions: Sequence[object]) -> _Commit:
-    if not all(isinstance(action, Mapping) for action in actions):
-        raise ValueError("a line of the commit is not a JSON object")
-    parts = [part for action in cast("Sequence[Mapping[str, Json]]", actions) for part in action.items()]
-    info = next((value for kind, value in reversed(parts) if kind == "commitInfo"), dict[str, Any]())
-    files = [(kind, file) for kind, file in parts if kind in ("add", "remove") and file.get("dataChange", True)]
-    only_adds = all(kind == "add" for kind, _ in files)
-    added = [_records(file) for kind, file in files if kind == "add"]
-    records = None if None in added else sum(number or 0 for number in added)
-    return _Commit(info, not only_adds or any(number != 0 for number in added), only_adds, records)
+def _read(actions: Iterable[object]) -> _Commit:
+    commit = _Commit()
+    for action in actions:
+        if not isinstance(action, Mapping):
+            raise ValueError("a line of the commit is not a JSON object")
+        for kind, value in cast("Mapping[str, Json]", action).items():
+            if kind == "commitInfo":
+                commit.info = value
+            elif kind in ("add", "remove") and value.get("dataChange", True):
+                _count(commit, kind, value)
+    return commit
+
+
+def _count(commit: _Commit, kind: str, file: Json) -> None:
+    if kind == "remove":
+        commit.changes_rows, commit.only_adds = True, False
+        return
+    records = _records(file)
+    commit.changes_rows |= records != 0
+    commit.records = None if records is None or commit.records is None else commit.records + records
 
 
 def _records(file: Json) -> int | None:

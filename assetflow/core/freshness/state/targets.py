@@ -37,7 +37,7 @@ class Targets:
         self._records = Mirror[Target, TargetRecord](source.records, TargetRecord())
         self._retries = Alarms[Target]()
         self._by_verdict: dict[str, dict[int, dict[Target, None]]] = {}
-        self._waiting = Mirror[int, list[Target]](self._read_waiting, [])
+        self._waiting = Mirror[int, Sequence[Target]](self._read_waiting, ())
 
     def load(self, targets: Iterable[Target]) -> None:
         """Read the records of these targets, unless they are known."""
@@ -131,7 +131,7 @@ class Targets:
         found = (self._retries.next(), self._source.next_due_target())
         return min((moment for moment in found if moment is not None), default=None)
 
-    def _read_waiting(self, consumers: Collection[int]) -> Iterable[tuple[int, list[Target]]]:
+    def _read_waiting(self, consumers: Collection[int]) -> Iterable[tuple[int, Sequence[Target]]]:
         return grouped((target.consumer, target) for target in self._source.waiting(consumers)).items()
 
 
