@@ -206,25 +206,16 @@ def _is_over_run() -> ColumnElement[bool]:
     return and_(columns.ended < BEFORE, not_(remembered), not_(goes_on))
 
 
+def _is_reported(table: Table, of: str) -> ColumnElement[bool]:
+    """Return the condition that a row is old, Prefect has its event, and a later row has its value in a column."""
+    return and_(is_old(table, table, "at"), table.c.stored.is_not(None), _is_outlived(table, of))
+
+
 WITHOUT_EVENTS: Mapping[str, tuple[Table, ColumnElement[bool]]] = {
     "refused": (REFUSED, is_old(REFUSED, REFUSED, "at")),
     "runs": (KEPT_RUN, _is_over_run()),
-    "deadlines": (
-        MISSED_DEADLINE,
-        and_(
-            is_old(MISSED_DEADLINE, MISSED_DEADLINE, "at"),
-            MISSED_DEADLINE.c.stored.is_not(None),
-            _is_outlived(MISSED_DEADLINE, "consumer"),
-        ),
-    ),
-    "changes": (
-        POLICY_CHANGE,
-        and_(
-            is_old(POLICY_CHANGE, POLICY_CHANGE, "at"),
-            POLICY_CHANGE.c.stored.is_not(None),
-            _is_outlived(POLICY_CHANGE, "uri"),
-        ),
-    ),
+    "deadlines": (MISSED_DEADLINE, _is_reported(MISSED_DEADLINE, "consumer")),
+    "changes": (POLICY_CHANGE, _is_reported(POLICY_CHANGE, "uri")),
     "ends": (
         ENDED_RUN,
         and_(
