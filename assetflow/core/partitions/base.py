@@ -110,7 +110,7 @@ class PartitionMapper(ABC):
 
 
 def targets_or_none(mapper: PartitionMapper, key: str) -> tuple[str, ...]:
-    """Return the target keys of a key; none if the mapper cannot map it."""
+    """Return the target keys of a key, and an empty collection if the mapper cannot map it."""
     try:
         return mapper.to_downstream(key)
     except MappingError:

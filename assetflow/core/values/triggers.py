@@ -64,7 +64,7 @@ def check_stays(path: str) -> None:
 
 
 def check_looks(every: object, start: object) -> None:
-    """Refuse a time between two looks that is no span from a second to a day, and an unknown way to begin (10.4).
+    """Check the time between two looks, from a second to a day, and how a watcher begins (10.4).
 
     Raises:
         InvalidWatcher

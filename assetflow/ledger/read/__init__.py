@@ -50,9 +50,10 @@ def newest_first(query: Select[Any], number: ColumnElement[int], before: int | N
 
 
 def named(column: ColumnElement[str], texts: Sequence[str], prefixes: Sequence[str]) -> Sequence[ColumnElement[bool]]:
-    """Return that a column contains one of these texts, in any case, and begins with one of these, in the same case.
+    """Return the conditions that a column contains one of the texts, in any case, and begins with one of the prefixes.
 
-    In a text, `%` and `_` are wildcards. No texts and no prefixes are no condition.
+    Prefixes match in the same case. In a text, `%` and `_` are wildcards. Without texts or prefixes, their condition
+    is left out.
     """
     contains = [column.ilike(f"%{text}%", escape="\\") for text in texts]
     begins = [begins_with(column, text) for text in prefixes]
