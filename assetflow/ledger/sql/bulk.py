@@ -81,7 +81,8 @@ class Stored(_Text):
         self.from_json = from_json
 
     def write(self, value: object) -> str | None:
-        return None if value is None else _json_to_text(self.to_json(value))
+        # Most tuples are empty.
+        return None if value is None else "[]" if value == () else _json_to_text(self.to_json(value))
 
     def read(self, text: str | None) -> object:
         return None if text is None else self.from_json(_json_from_text(text))
@@ -100,9 +101,12 @@ def json_text(value: object) -> str:
 
 # Most values are empty, and encoding them takes longer than these comparisons.
 def _json_to_text(value: object) -> str:
-    if value == {}:
-        return "{}"
-    return "[]" if value == () else json_text(value)
+    if not value:
+        if value == {}:
+            return "{}"
+        if value in ((), []):
+            return "[]"
+    return json_text(value)
 
 
 def _json_from_text(value: str | None) -> object:

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from sqlite3 import SQLITE_BUSY, OperationalError
+from sqlite3 import SQLITE_BUSY, OperationalError, register_adapter
 from sqlite3 import Connection as SqliteConnection
 from threading import Event, Lock
 from time import monotonic, sleep
@@ -46,6 +46,9 @@ _NOTICE_GONE: dict[str, object] = {
     "keepalives_interval": 5,
     "keepalives_count": 3,
 }
+# For a value that is neither a number nor a text, the driver looks for ways to adapt it. For `None`, of which most rows
+# have several, that takes longer than writing it.
+register_adapter(type(None), dict[None, None]().get)
 _ADDRESSES = (
     "Write sqlite:////var/lib/assetflow/ledger.db or postgresql+psycopg://host:5432/database, with user:password@ "
     "before the host; in a password, write %40 for @, %2F for /, %3A for : and %25 for %"
