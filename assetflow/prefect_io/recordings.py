@@ -277,11 +277,13 @@ def _from_outside(event: Json, payload: Json, where: str) -> AssetEvent:
 
 def is_unplaced(event: AssetEvent) -> bool:
     """Return True if an event names what its task has read, and nobody has said yet up to when. Contract 2.9."""
-    return any(pin.event == NOBODYS for pin in event.read.values())
+    return bool(event.read) and any(pin.event == NOBODYS for pin in event.read.values())
 
 
 def read_up_to(event: AssetEvent, starts: Mapping[UUID, datetime]) -> AssetEvent:
-    """Return an event that is not placed with what was recorded before its task run began, if that is known."""
+    """Return an event; one that is not placed gets what was recorded before its task run began, if that is known."""
+    if not is_unplaced(event):
+        return event
     run = event.origin.task_run
     began = None if run is None else starts.get(run.id)
     return replace(event, read={} if began is None else dict.fromkeys(event.read, Pin(0, NOBODYS, began)))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID, uuid5
@@ -242,9 +242,8 @@ class Inbox:
         reach("between-ledger-and-launch")
 
     async def _record(self, recordings: list[Recording]) -> None:
-        starts = await self._starts(recordings)
-        told = [self._by_ledger(_with_reads(recording, starts)) for recording in recordings]
-        done = await self._ledger.call(self._ledger.writer.events.record, told, self._ledger.now())
+        recordings = [self._by_ledger(each) for each in await self._placed(recordings)]
+        done = await self._ledger.call(self._ledger.writer.events.record, recordings, self._ledger.now())
         for recorded, _ in done:
             for uri in recorded.new_assets:
                 logger.info("new asset %s", uri)
@@ -257,10 +256,16 @@ class Inbox:
             decisions = sum(len(made) for _, made in done)
             logger.info("updates recorded: %d, decisions made: %d", events, decisions, extra=about)
 
-    async def _starts(self, recordings: list[Recording]) -> Mapping[UUID, datetime]:
-        """Return when the task runs began that say what they have read, but not up to when. Contract 2.9."""
-        events = [event for each in recordings for event in each.events if is_unplaced(event)]
-        runs = {event.origin.task_run.id for event in events if event.origin.task_run is not None}
+    async def _placed(self, recordings: list[Recording]) -> list[Recording]:
+        """Return recordings whose updates have read what was recorded before their task runs began. Contract 2.9."""
+        unplaced = [event for each in recordings for event in each.events if is_unplaced(event)]
+        if not unplaced:
+            return recordings
+        starts = await self._starts({event.origin.task_run.id for event in unplaced if event.origin.task_run})
+        return [replace(each, events=tuple(read_up_to(event, starts) for event in each.events)) for each in recordings]
+
+    async def _starts(self, runs: Collection[UUID]) -> Mapping[UUID, datetime]:
+        """Return when the task runs began that say what they have read, but not up to when."""
         if not runs:
             return {}
         try:
@@ -328,13 +333,6 @@ def _id_of(data: Json) -> UUID:
         return UUID(str(data["id"]))
     except (KeyError, ValueError):
         return uuid5(_UNREADABLE, repr(data))
-
-
-def _with_reads(recording: Recording, starts: Mapping[UUID, datetime]) -> Recording:
-    """Return a recording whose updates have read what was recorded before their task runs began."""
-    if not any(map(is_unplaced, recording.events)):
-        return recording
-    return replace(recording, events=tuple(read_up_to(event, starts) for event in recording.events))
 
 
 def _set_aside(recording: Recording, error: Exception) -> Refused:

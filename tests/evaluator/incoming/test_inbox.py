@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, cast
 from uuid import UUID, uuid4
@@ -9,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from assetflow.core.values.announcements import Materialized
-from assetflow.core.values.events import AssetEvent, Recording, kept_payload
+from assetflow.core.values.events import AssetEvent, Pin, Recording, kept_payload
 from assetflow.errors import InvalidEvent, LedgerLocked, StatementRefused
 from assetflow.evaluator import health
 from assetflow.evaluator.health import Health
@@ -177,6 +178,15 @@ async def test_rule_2_9_a_materialization_was_made_from_what_was_recorded_before
         await line.inbox.settled()
     read = [{uri: pin.recorded for uri, pin in each.events[0].read.items()} for (each,) in line.ledger.batches]
     assert read == [{READ.uri: START}, {}]
+
+
+async def test_an_update_keeps_what_it_has_read_beside_one_whose_task_run_is_looked_up(line: Line) -> None:
+    pin = Pin(3, uuid4(), START)
+    line.inbox.take(Recording(uuid4(), (replace(update("s3://b/other"), read={"s3://b/input": pin}),)))
+    line.inbox.take_event(native("materialization.succeeded"))
+    await line.inbox.settled()
+    [[other, made]] = line.ledger.batches
+    assert (other.events[0].read, made.events[0].read) == ({"s3://b/input": pin}, {})
 
 
 async def test_rule_2_9_what_events_tell_of_deployments_is_learned_and_bad_ones_are_refused(line: Line) -> None:
