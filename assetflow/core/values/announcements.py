@@ -53,7 +53,9 @@ class FailedChecks:
 
 def failed_checks(updates: Sequence[AssetEvent], held_back: Sequence[AssetEvent]) -> list[FailedChecks]:
     """Return what is to be told of new updates, and of updates that a failed check has prevented."""
-    warned = [each for each in updates if any(not result.passed for result in each.checks)]
+    warned = [each for each in updates if each.checks and not all(result.passed for result in each.checks)]
+    if not warned and not held_back:
+        return []
     return [*(_of(each, held_back=False) for each in warned), *(_of(each, held_back=True) for each in held_back)]
 
 

@@ -76,9 +76,9 @@ class Names:
     def known_tokens(self, event: AssetEvent) -> frozenset[Token] | None:
         """Return the tokens of an event's asset, or `None` if they are not remembered or change with this event."""
         known = self._assets.find(event.asset.uri)
-        if known is None or any(name not in known.names for name in event.asset.names):
+        if known is None or not {*known.names}.issuperset(event.asset.names):
             return None
-        return known.tokens if all(alias in known.aliases for alias in event.aliases) else None
+        return known.tokens if {*known.aliases}.issuperset(event.aliases) else None
 
     def owner_of(self, name: str) -> str | None:
         """Return the URI that a name belongs to, or `None`."""
@@ -233,7 +233,8 @@ class Events:
         """Return those of some events of a recording that are not in the ledger yet. See `only_new`."""
         if not events:
             return ()
-        self._contents.load(event.id for event in events)
+        if len(events) > 1:
+            self._contents.load(event.id for event in events)
         return only_new(events, self._is_recorded, self._delivered[recording])
 
     def newest_of(self, uri: str, key: str | None) -> AssetEvent | None:
