@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from assetflow.prefect_io import connection
+
 URL = "http://prefect.internal:4200/api"
 PROFILES = f"""
 active = "work"
@@ -77,8 +79,6 @@ def test_the_active_profile_is_read_as_prefect_reads_it(home: Path, environment:
     ],
 )
 def test_prefect_reads_other_files(home: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: str) -> None:
-    from assetflow.prefect_io import connection
-
     (home / file).write_text(content)
     monkeypatch.chdir(home)
     monkeypatch.setenv("PREFECT_HOME", str(home / "prefect"))
@@ -103,8 +103,6 @@ def test_prefect_reads_other_files(home: Path, monkeypatch: pytest.MonkeyPatch, 
     ],
 )
 def test_prefect_reads_what_means_more(home: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    from assetflow.prefect_io import connection
-
     monkeypatch.chdir(home)
     monkeypatch.setenv("PREFECT_HOME", str(home / "prefect"))
     monkeypatch.setenv("PREFECT_API_URL", URL)

@@ -173,20 +173,16 @@ def native(what: str, **changes: Any) -> dict[str, Any]:
 
 
 async def test_rule_2_9_a_materialization_was_made_from_what_was_recorded_before_its_task_run(line: Line) -> None:
+    # Beside it comes an update that says itself what it has read.
+    known = replace(update("s3://b/other"), read={"s3://b/input": Pin(3, uuid4(), START)})
     for line.began in (START, None):
+        line.inbox.take(Recording(uuid4(), (replace(known, id=uuid4()),)))
         line.inbox.take_event(native("materialization.succeeded"))
         await line.inbox.settled()
-    read = [{uri: pin.recorded for uri, pin in each.events[0].read.items()} for (each,) in line.ledger.batches]
-    assert read == [{READ.uri: START}, {}]
-
-
-async def test_an_update_keeps_what_it_has_read_beside_one_whose_task_run_is_looked_up(line: Line) -> None:
-    pin = Pin(3, uuid4(), START)
-    line.inbox.take(Recording(uuid4(), (replace(update("s3://b/other"), read={"s3://b/input": pin}),)))
-    line.inbox.take_event(native("materialization.succeeded"))
-    await line.inbox.settled()
-    [[other, made]] = line.ledger.batches
-    assert (other.events[0].read, made.events[0].read) == ({"s3://b/input": pin}, {})
+    read = [[each.events[0].read for each in batch] for batch in line.ledger.batches]
+    [[first, made], [second, unknown]] = read
+    assert (first, second, unknown) == (known.read, known.read, {})
+    assert {uri: pin.recorded for uri, pin in made.items()} == {READ.uri: START}
 
 
 async def test_rule_2_9_what_events_tell_of_deployments_is_learned_and_bad_ones_are_refused(line: Line) -> None:
