@@ -31,7 +31,7 @@ _VALGRIND = (
     "--D1=32768,8,64",
     "--LL=33554432,16,64",
 )
-LIMITS = {10_000: 797_000, 100: 714_000}
+LIMITS = {10_000: 728_549, 100: 627_863}
 """The number of consumers, and how many instructions an event may cost with 10,000 recordings into them."""
 _COUNTED = re.compile(r"Events +: (.*)\n.*Collected : (.*)")
 

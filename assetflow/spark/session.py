@@ -292,7 +292,7 @@ def lives(session: SparkSession) -> bool:
 
 
 def end(session: SparkSession) -> None:
-    """End a session although tasks may use it, and also if its JVM has ended before."""
+    """End a session although tasks may use it, and also if its JVM has ended before or ends at this moment."""
     if is_remote():
         type(session).stop(session)
         return
@@ -300,11 +300,25 @@ def end(session: SparkSession) -> None:
     from pyspark.sql import SparkSession as Sessions
 
     context, spark, sessions = cast("tuple[Any, Any, Any]", (session.sparkContext, SparkContext, Sessions))
-    process = getattr(spark._gateway, "proc", None)
-    if process is not None and process.poll() is not None:
+    if _jvm_has_ended(spark):
         context._jsc = spark._gateway = spark._jvm = None
     spark.stop(context)
     sessions._instantiatedSession = sessions._activeSession = None
+
+
+def _jvm_has_ended(spark: Any) -> bool:
+    from py4j.protocol import Py4JError  # pyright: ignore[reportMissingTypeStubs]
+
+    process = getattr(spark._gateway, "proc", None)
+    if process is not None and process.poll() is not None:
+        return True
+    try:
+        # A process that is killed closes its port a moment before it has ended.
+        if spark._jvm is not None:
+            spark._jvm.System.nanoTime()
+    except (OSError, Py4JError):
+        return True
+    return False
 
 
 def _ask_server(session: Any) -> None:

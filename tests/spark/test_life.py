@@ -1,11 +1,15 @@
 """A session that all tasks share: a task cannot stop it, its end is noticed, and its errors say their reason."""
 
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from assetflow.errors import SparkUnreachable
 from assetflow.spark import session
@@ -32,6 +36,18 @@ def test_errors_stops_and_the_end_of_spark(child: Callable[..., Any], tmp_path: 
     assert found["died"] == "no error: done"
     assert found["again"] == 4
     assert found["final"] == 5
+
+
+def test_a_jvm_whose_port_is_closed_has_ended_although_its_process_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        gateway: Any = JavaGateway(gateway_parameters=GatewayParameters(port=closed.getsockname()[1]))
+    for name, value in {"_gateway": gateway, "_jvm": gateway.jvm, "_active_spark_context": None}.items():
+        monkeypatch.setattr(SparkContext, name, value)
+    gateway.proc = SimpleNamespace(poll=lambda: None)
+    context: Any = object.__new__(SparkContext)
+    context._jsc = gateway.entry_point
+    session.end(cast("SparkSession", SimpleNamespace(sparkContext=context)))
+    assert SparkContext._gateway is None
 
 
 def test_a_jvm_that_hangs_is_an_error_within_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
