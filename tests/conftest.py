@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from xdist.scheduler import LoadScopeScheduling
 
     from assetflow.ledger import Ledger
+    from assetflow.testing import Harness
 
 HOME = Path(tempfile.mkdtemp(prefix="assetflow-tests-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -152,6 +153,15 @@ def prefect_here(prefect_server: PrefectServer) -> Iterator[PrefectServer]:
     """The shared server, and Prefect in this process talks to it."""
     with prefect_server.used_here():
         yield prefect_server
+
+
+@pytest.fixture
+def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
+    """An evaluator with an empty ledger in this process, on the shared server."""
+    from assetflow.testing import harness
+
+    with harness(use_running_server=True) as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -1,4 +1,4 @@
-"""What the tests of pages have: a server with a harness, Spark, and the pieces of a page."""
+"""What the tests of pages have: Spark, and the pieces of a page."""
 
 from __future__ import annotations
 
@@ -10,18 +10,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from assetflow.testing import Harness, harness
 from tests.docs.pieces import Piece, imported, pieces
-from tests.environment.prefect_server import PrefectServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@pytest.fixture
-def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
-    with harness(use_running_server=True) as made:
-        yield made
 
 
 @pytest.fixture

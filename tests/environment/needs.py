@@ -42,7 +42,7 @@ def _has_java() -> bool:
     return True
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex(("127.0.0.1", port)) == 0
@@ -51,6 +51,6 @@ def _listens(port: int) -> bool:
 NEEDS: dict[str, tuple[Callable[[], bool], str]] = {
     "spark": (_has_java, "needs Java 17 or newer"),
     "browser": (lambda: chromium() is not None, "needs Chromium"),
-    "postgres": (lambda: _listens(5432), "needs PostgreSQL on 127.0.0.1:5432"),
-    "redis": (lambda: _listens(6379), "needs Redis on 127.0.0.1:6379"),
+    "postgres": (lambda: listens(5432), "needs PostgreSQL on 127.0.0.1:5432"),
+    "redis": (lambda: listens(6379), "needs Redis on 127.0.0.1:6379"),
 }

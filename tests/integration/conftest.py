@@ -1,11 +1,10 @@
-"""An evaluator of a test's own on the shared Prefect server, and a harness on it."""
+"""An evaluator of a test's own, and one for a module, on the shared Prefect server."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from assetflow.testing import Harness, harness
 from tests.environment.prefect_server import PrefectServer
 from tests.integration.installation import Installation
 
@@ -31,9 +30,3 @@ def at_work(_at_work: Installation) -> Iterator[Installation]:
     _at_work.rename()
     yield _at_work
     _at_work.remove_deployments()
-
-
-@pytest.fixture
-def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
-    with harness(use_running_server=True) as made:
-        yield made

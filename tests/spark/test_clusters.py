@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,18 +12,13 @@ import pytest
 
 from assetflow.spark.java import use_java
 from tests.environment.examples import commands, with_our_python
+from tests.environment.needs import listens
 from tests.environment.prefect_server import PrefectServer, free_port
 from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.prefect, pytest.mark.timeout(400)]
 
 SMALL = {"spark.executor.memory": "600m", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
-
-
-def listens(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 @pytest.fixture

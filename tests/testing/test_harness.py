@@ -1,15 +1,13 @@
 """The harness, as its documentation tells of it."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from assetflow import Asset, flow, task, triggering_asset_events
 from assetflow.errors import PrefectUnreachable, TimedOut
 from assetflow.evaluator.consumers.registry import Registry
-from assetflow.testing import Harness, harness
-from tests.environment.prefect_server import PrefectServer
+from assetflow.testing import Harness
 
 pytestmark = pytest.mark.prefect
 
@@ -61,12 +59,6 @@ async def pong() -> None:
 @flow(schedule=ORDERS)
 async def never_ends() -> None:
     await asyncio.Event().wait()
-
-
-@pytest.fixture
-def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
-    with harness(use_running_server=True) as made:
-        yield made
 
 
 def test_run_the_producers_then_these_deployments_were_run_with_these_events(h: Harness) -> None:

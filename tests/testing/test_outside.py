@@ -1,15 +1,14 @@
 """The harness lets messages and files arrive at watchers, without a broker (10.2, 10.5, 10.7)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from assetflow import Asset, AssetWatcher, PartitionedAssetTimetable, flow
 from assetflow.errors import InvalidEvent, InvalidWatcher, UnknownWatcher
 from assetflow.partitions import IdentityMapper
-from assetflow.testing import Harness, harness
+from assetflow.testing import Harness
 from assetflow.watchers import FileTrigger, MessageQueueTrigger
-from tests.environment.prefect_server import PrefectServer
 
 pytestmark = pytest.mark.prefect
 
@@ -20,12 +19,6 @@ ORDERS = Asset("s3://outside/orders", watchers=[AssetWatcher("orders-queue", QUE
 LANDING = FileTrigger("/data/in/date=*/*.json", partition_key=r"date=(?P<key>[0-9-]+)/")
 FILES = Asset("s3://outside/files", watchers=[AssetWatcher("landing", LANDING)])
 BY_KEY = PartitionedAssetTimetable(assets=ORDERS | FILES, default_partition_mapper=IdentityMapper())
-
-
-@pytest.fixture
-def h(prefect_here: PrefectServer) -> Iterator[Harness]:  # noqa: ARG001
-    with harness(use_running_server=True) as made:
-        yield made
 
 
 @flow(schedule=BY_KEY)
