@@ -24,6 +24,8 @@ SchemeRule = Callable[[SplitResult], SplitResult]
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*", re.ASCII)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _CREDENTIALS = re.compile(r"//[^/?#]*@")
+# Of an address within a path, as in jdbc:postgresql://user:password@host/shop.
+_INNER_CREDENTIALS = re.compile(r"(?<=:)//[^/?#]*:[^/?#]+@")
 _SECRET_KEYS = re.compile(
     r"sig|signature|token|.*[-_]token|password|passwd|pwd|secret|.*[-_]secret|api[-_]?key|access[-_]?key|x-amz-.*",
     re.ASCII | re.IGNORECASE,
@@ -64,10 +66,8 @@ def normalize(uri: str, *, stacklevel: int = 2) -> str:
         _refuse(f"The scheme of {_shown(uri)} is reserved", "Choose another scheme than airflow://.", "1.5")
     if not parts.scheme or parts.scheme.startswith("x-"):
         return uri
-    netloc = _without_password(parts, stacklevel + 1)
-    parts = parts._replace(
-        netloc=netloc, path=parts.path.rstrip("/") or "/", query=_query(parts, stacklevel + 1), fragment=""
-    )
+    parts = _without_password(parts, uri, stacklevel + 1)
+    parts = parts._replace(path=parts.path.rstrip("/") or "/", query=_query(parts, stacklevel + 1), fragment="")
     return _join(_apply_rule(parts, uri))
 
 
@@ -155,16 +155,16 @@ def _split(uri: str) -> SplitResult:
         ) from cause
 
 
-def _without_password(parts: SplitResult, stacklevel: int) -> str:
-    if not parts.password:
-        return parts.netloc
-    bare = parts.netloc.rpartition("@")[2]
-    warnings.warn(
-        f"A URI {parts.scheme}://…@{bare}{parts.path} has a password; user and password were cut off. Keep credentials "
-        "out of URIs, e.g. in a Prefect block.",
-        CredentialsCut,
-        stacklevel=stacklevel,
-    )
+def _without_password(parts: SplitResult, given: str, stacklevel: int) -> SplitResult:
+    netloc = parts.netloc.rpartition("@")[2] if parts.password else parts.netloc
+    bare = parts._replace(netloc=netloc, path=_INNER_CREDENTIALS.sub("//", parts.path))
+    if bare != parts:
+        warnings.warn(
+            f"The URI {_shown(given)} has a password; user and password were cut off. Keep credentials out of URIs, "
+            "e.g. in a Prefect block.",
+            CredentialsCut,
+            stacklevel=stacklevel,
+        )
     return bare
 
 

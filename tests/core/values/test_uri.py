@@ -39,9 +39,17 @@ def test_refused_with_rule_and_remedy(given: str, rule: str, word: str) -> None:
 
 
 @pytest.mark.rule("1.3")
-def test_a_password_is_cut_with_its_user_and_never_shown() -> None:
+@pytest.mark.parametrize(
+    ("given", "bare"),
+    [
+        ("postgres://me:hunter2@host/db/s/t", "postgres://host:5432/db/s/t"),
+        ("jdbc:postgresql://me:hunter2@host/db", "jdbc:postgresql://host/db"),
+        ("dbt:://me:hunter2@", "dbt::"),
+    ],
+)
+def test_a_password_is_cut_with_its_user_and_never_shown(given: str, bare: str) -> None:
     with pytest.warns(CredentialsCut) as caught:
-        assert normalize("postgres://me:hunter2@host/db/s/t") == "postgres://host:5432/db/s/t"
+        assert normalize(given) == bare
     text = str(caught[0].message)
     assert "hunter2" not in text
     assert "me" not in text.split("//")[1].split("@")[0]
