@@ -1,6 +1,5 @@
-"""The commands on a ledger of the test's own, and a harness on the server that all tests share."""
+"""The commands on a ledger of the test's own."""
 
 from tests.cli.conftest import call, home, ledger, new_ledger
-from tests.examples.conftest import h
 
-__all__ = ["call", "h", "home", "ledger", "new_ledger"]
+__all__ = ["call", "home", "ledger", "new_ledger"]
