@@ -133,14 +133,16 @@ def test_times_in_full_follow_the_switch_to_utc(shown: Shown) -> None:
 
 
 def test_the_condition_pops_up_and_goes_by_keyboard(shown: Shown) -> None:
-    page = shown.drawn("/consumers?search=report")
-    page.get_by_role("button", name="waiting for 2 assets").focus()
+    deploy(shown.ledger, "pops/up", Asset("s3://lake/pops/1") & Asset("s3://lake/pops/2"))
+    page = shown.drawn("/consumers?search=pops")
+    button = page.get_by_role("button", name="waiting for 2 assets")
+    button.focus()
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("listitem")).to_have_count(3)
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
-    expect(page.get_by_role("button", name="waiting for 2 assets")).to_be_focused()
+    expect(button).to_be_focused()
 
 
 def test_the_first_command_is_copied_in_one_click(browser: Browser, tmp_path: Path) -> None:
