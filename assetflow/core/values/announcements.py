@@ -53,6 +53,7 @@ class FailedChecks:
 
 def failed_checks(updates: Sequence[AssetEvent], held_back: Sequence[AssetEvent]) -> list[FailedChecks]:
     """Return what is to be told of new updates, and of updates that a failed check has prevented."""
+    # Most updates have no checks.
     warned = [each for each in updates if each.checks and not all(result.passed for result in each.checks)]
     if not warned and not held_back:
         return []
