@@ -271,7 +271,8 @@ def address_from_json(data: object) -> Address:
 
 
 def _user_of(url: str) -> str:
-    authority = re.match(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)@", url)
+    # Also of an address behind a prefix, as in jdbc:postgresql://user:password@host/shop.
+    authority = re.search(r"://([^/?#]*)@", url)
     return authority[1] if authority else ""
 
 

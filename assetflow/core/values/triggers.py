@@ -41,9 +41,9 @@ def check_location(path: object, *, example: str) -> None:
     """
     if not isinstance(path, str) or not ("://" in path or path.startswith("/")):
         raise InvalidWatcher(f"{path!r} is not an absolute path or a URL", fix=f"Write {example}")
+    check_stays(path)
     # The library of the scheme says whether it can open it, in the process that watches.
     check_address(path if "://" in path else f"file://{path}", bool, known="")
-    check_stays(path)
 
 
 def check_stays(path: str) -> None:

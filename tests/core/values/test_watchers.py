@@ -39,6 +39,7 @@ def declaration(schedule: Asset, produces: tuple[Asset, ...] = ()) -> FlowDeclar
 
 REFUSED: list[tuple[str, Callable[[], object], str]] = [
     ("password", lambda: MessageQueueTrigger("amqp://me:hunter2@mq", queue="q"), "has a password"),
+    ("password behind a prefix", lambda: SQLTrigger("jdbc:mysql://me:hunter2@db/shop", "select 1"), "has a password"),
     ("password of files", lambda: FileTrigger("ftp://me:hunter2@host/in/*"), "has a password"),
     ("any bucket", lambda: FileTrigger("s3://*/in/*"), "no single bucket"),
     ("chain", lambda: FileTrigger("zip://*::ftp://me:hunter2@host/a.zip"), "chains several places"),
