@@ -89,12 +89,26 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 
-@pytest.hookimpl(wrapper=True)
+@pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    _keep_pyspark_out()
     before = cpu_time.used()
     yield
     if cpu_time.is_limited(item):
         cpu_time.refuse_long(cpu_time.used() - before)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Generator[None]:
+    _keep_pyspark_out()
+    yield
+
+
+def _keep_pyspark_out() -> None:
+    """Make PySpark's loggers of errors propagate: pytest adds its handlers to others, and these change their format."""
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        if isinstance(logger := logging.root.manager.loggerDict.get(name), logging.Logger):
+            logger.propagate = True
 
 
 @pytest.hookimpl(wrapper=True)

@@ -27,11 +27,11 @@ KEYS = (
 )
 
 
-def keyed_flow(at_work: Installation, result: Asset, schedule: PartitionedAssetTimetable) -> AssetFlow[..., Any]:
+def keyed_flow(here: Installation, result: Asset, schedule: PartitionedAssetTimetable) -> AssetFlow[..., Any]:
     @task(outlets=[result])
     def write() -> None: ...
 
-    @flow(schedule=schedule, name=f"consumer-{at_work.mark}", persist_result=False)
+    @flow(schedule=schedule, name=f"consumer-{here.mark}", persist_result=False)
     def consumer(triggering_asset_events: TriggeringAssetEvents) -> list[object]:
         write()
         return [partition_key(), [event.partition_key for event in triggering_asset_events.all()]]
@@ -39,11 +39,11 @@ def keyed_flow(at_work: Installation, result: Asset, schedule: PartitionedAssetT
     return consumer
 
 
-def deploy(at_work: Installation, consumer: AssetFlow[..., Any]) -> str:
+def deploy(here: Installation, consumer: AssetFlow[..., Any]) -> str:
     deployed: Any = consumer.to_deployment("keyed")
     number = str(deployed.apply())
-    at_work.deployments[number] = f"{consumer.name}/keyed"
-    at_work.wait_for_consumers()
+    here.deployments[number] = f"{consumer.name}/keyed"
+    here.begin()
     return number
 
 
@@ -53,14 +53,14 @@ async def outcome_of(consumer: AssetFlow[..., Any], run: str) -> Any:
     return await asyncio.to_thread(run_flow, consumer, flow_run=stored, parameters=stored.parameters)
 
 
-async def test_keys_of_posted_events_and_of_runs_by_hand_arrive_as_data(at_work: Installation) -> None:
-    source, result = Asset(at_work.uri("hourly")), Asset(at_work.uri("result"))
-    consumer = keyed_flow(at_work, result, PartitionedAssetTimetable(assets=source))
-    deployment = await asyncio.to_thread(deploy, at_work, consumer)
+async def test_keys_of_posted_events_and_of_runs_by_hand_arrive_as_data(here: Installation) -> None:
+    source, result = Asset(here.uri("hourly")), Asset(here.uri("result"))
+    consumer = keyed_flow(here, result, PartitionedAssetTimetable(assets=source))
+    deployment = await asyncio.to_thread(deploy, here, consumer)
     for key in KEYS:
-        at_work.update(source.uri, partition_key=key)
-    at_work.until(lambda: len(at_work.runs(deployment)) == len(KEYS))
-    runs = {run["labels"]["assetflow.partition-key"]: run for run in at_work.runs(deployment)}
+        here.update(source.uri, partition_key=key)
+    here.until(lambda: len(here.runs(deployment)) == len(KEYS))
+    runs = {run["labels"]["assetflow.partition-key"]: run for run in here.runs(deployment)}
     assert set(runs) == set(KEYS)
     for key, run in runs.items():
         assert run["parameters"] == {"partition_key": key}
@@ -69,34 +69,32 @@ async def test_keys_of_posted_events_and_of_runs_by_hand_arrive_as_data(at_work:
         with new_events(result) as events:
             assert await outcome_of(consumer, run["id"]) == [key, [key]]
         assert [event.partition_key for event in events] == [key], "the run's own key is that of its updates"
-        by_hand = at_work.post(f"/deployments/{deployment}/create_flow_run", {"parameters": {"partition_key": key}})
+        by_hand = here.post(f"/deployments/{deployment}/create_flow_run", {"parameters": {"partition_key": key}})
         with new_events(result) as events:
             assert await outcome_of(consumer, by_hand["id"]) == [key, []]
         assert [event.partition_key for event in events] == [key]
 
 
-def test_a_killed_backfill_goes_on_and_runs_no_key_twice(at_work: Installation) -> None:
-    consumer = keyed_flow(
-        at_work, Asset(at_work.uri("result")), PartitionedAssetTimetable(assets=Asset(at_work.uri("daily")))
-    )
-    deployment = deploy(at_work, consumer)
+def test_a_killed_backfill_goes_on_and_runs_no_key_twice(here: Installation) -> None:
+    consumer = keyed_flow(here, Asset(here.uri("result")), PartitionedAssetTimetable(assets=Asset(here.uri("daily"))))
+    deployment = deploy(here, consumer)
     keys = ["2026-11-20", "2026-11-21", KEYS[2]]
     command = [sys.executable, "-m", "assetflow", "backfill", f"{consumer.name}/keyed", "--concurrency", "1"]
     command += ["--keys", *keys]
-    env = os.environ | at_work.server.env | {"ASSETFLOW_HOME": str(at_work.home)}
+    env = os.environ | here.server.env | {"ASSETFLOW_HOME": str(here.home)}
     first = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
-    at_work.until(lambda: at_work.runs(deployment))
+    here.until(lambda: here.runs(deployment))
     first.kill()
     first.wait()
     with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as second:
         try:
             for number in range(1, len(keys) + 1):
-                at_work.until(lambda number=number: len(at_work.runs(deployment)) == number)
-                (run,) = [run for run in at_work.runs(deployment) if run["state_type"] != "COMPLETED"]
-                at_work.post(f"/flow_runs/{run['id']}/set_state", {"state": {"type": "COMPLETED"}, "force": True})
+                here.until(lambda number=number: len(here.runs(deployment)) == number)
+                (run,) = [run for run in here.runs(deployment) if run["state_type"] != "COMPLETED"]
+                here.post(f"/flow_runs/{run['id']}/set_state", {"state": {"type": "COMPLETED"}, "force": True})
             assert second.wait(60) == 0
         finally:
             second.kill()
-    runs = at_work.runs(deployment)
+    runs = here.runs(deployment)
     assert sorted(run["parameters"]["partition_key"] for run in runs) == sorted(keys)
     assert all(events_of(run) == [] for run in runs)
