@@ -110,7 +110,7 @@ def test_8_11_a_deployment_stores_the_policies_of_what_its_tasks_make() -> None:
     ],
 )
 def test_8_11_a_bad_policy_is_refused(given: dict[str, Any], words: str) -> None:
-    with pytest.raises(Exception, match=words):
+    with pytest.raises(InvalidSchedule, match=words):
         FreshnessPolicy(**cast("dict[str, Any]", {"maximum_lag": HOUR} | given))
 
 

@@ -13,6 +13,7 @@ from tests.browser.site import running_site
 
 pytestmark = [pytest.mark.long, pytest.mark.browser]
 
+NOT_THERE = {"asset-unknown", "graph-unknown", "not-found"}
 LOOKS: list[tuple[Theme, int]] = [("light", 1280), ("dark", 390)]
 
 
@@ -36,7 +37,9 @@ def test_every_page_and_dialog_is_accessible_and_fits(shown: Shown, theme: Theme
     found: dict[str, list[object]] = {}
     page = shown.page("/", theme, width)
     for name, path in {**every_page(shown.ledger), "evil": "/asset?asset=s3://lake/evil"}.items():
-        page.goto(path)
+        answer = page.goto(path)
+        assert answer is not None
+        assert (answer.status == 404) == (name in NOT_THERE), (name, answer.status)
         found[name] = check(page, width)
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
     # The browser says so by itself, of any page that is not found.

@@ -42,6 +42,7 @@ def problem(command: str) -> str:
 
 def test_the_commands_of_the_pages_exist() -> None:
     named = sorted({(page.name, command) for page in PAGES for command in commands(page.read_text())})
+    assert len(named) > 50
     assert {(page, command): wrong for page, command in named if (wrong := problem(command))} == {}
 
 
@@ -71,6 +72,7 @@ def is_there(name: str) -> bool:
 
 def test_a_name_leads_somewhere() -> None:
     found = {(page.name, name) for page in PAGES for name in NAME.findall(page.read_text(encoding="utf-8"))}
+    assert len(found) > 30
     assert {(page, name) for page, name in found if not is_there(name)} == set()
 
 
@@ -83,7 +85,9 @@ def imports(page: Path) -> list[str]:
 
 
 def test_pages_import_from_where_a_name_is() -> None:
-    assert [(page.name, line) for page in PAGES for line in imports(page) if not works(line)] == []
+    found = [(page.name, line) for page in PAGES for line in imports(page)]
+    assert len(found) > 50
+    assert [(page, line) for page, line in found if not works(line)] == []
 
 
 def works(line: str) -> bool:
@@ -112,6 +116,7 @@ def test_the_files_that_pages_name_are_there() -> None:
 
 def test_the_links_of_the_pages_lead_somewhere() -> None:
     linked = [(page.name, *place) for page in PAGES for place in links(page)]
+    assert len(linked) > 50
     assert [(page, place) for page, place, _ in linked if not place.exists()] == []
     assert [(page, title) for page, place, title in linked if title and title not in titles(place)] == []
 

@@ -56,11 +56,6 @@ def stop_spark_gateway() -> None:
     pyspark.SparkContext._gateway = pyspark.SparkContext._jvm = None
 
 
-def children_of(pid: int) -> list[Process]:
-    """The processes that a process has started and that still run."""
-    return [process for entry in PROC.glob("[0-9]*") if (process := _read(entry)) and process.parent == pid]
-
-
 def _started_here() -> list[Process]:
     if not PROC.is_dir():
         return []

@@ -186,6 +186,7 @@ def test_an_evaluator_killed_in_a_backlog_goes_on_where_it_was(world: World, jud
     world.start(ready=False)
     world.until(lambda: len(world.recorded()) >= 1_000, 120)
     world.kill()
+    assert len(world.recorded()) < 4_000, "the backlog was worked off before the kill"
     with world.reader() as ledger:
         assert datetime.fromisoformat(str(ledger.cursor("events"))) >= start + timedelta(seconds=999)
     world.start()

@@ -1,4 +1,4 @@
-"""Eager flows on a real Prefect server: updates, observations, failures, and a backfill, from declaration to run."""
+"""Eager flows on a real Prefect server: updates, observations and failures, from declaration to run."""
 
 import sqlite3
 from contextlib import closing
@@ -10,7 +10,6 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterKey
 
 from assetflow import Asset, Eager, Skip, flow, observe, task
-from assetflow.partitions import IdentityMapper, StartOfDayMapper
 from assetflow.prefect_io.names import artifact_key
 from assetflow.testing import Harness
 
@@ -104,27 +103,3 @@ def test_rule_8_2_an_observation_runs_what_reads_the_source_and_a_skip_confirms(
     assert artifacts(SOURCE) == 2 + 1
     ((version, _), confirmed) = stored(h, MAYBE)
     assert confirmed == (version, 1)
-
-
-MINUTES, HOURS, DAYS = (Asset(f"s3://backfill/{name}") for name in ("minutes", "hours", "days"))
-FAILING: list[str] = []
-
-
-@task(inlets=[MINUTES], outlets=[HOURS])
-def make_hours(key: str | None) -> None:
-    if key in FAILING:
-        raise ValueError("on purpose")
-
-
-@flow(schedule=Eager(default_partition_mapper=IdentityMapper()))
-def hours(partition_key: str | None = None) -> None:
-    make_hours(partition_key)
-
-
-@task(inlets=[HOURS], outlets=[DAYS])
-def make_days() -> None: ...
-
-
-@flow(schedule=Eager(default_partition_mapper=StartOfDayMapper()))
-def days(partition_key: str | None = None) -> None:  # noqa: ARG001
-    make_days()

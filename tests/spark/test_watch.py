@@ -22,9 +22,11 @@ class Jobs:
 
     def __init__(self) -> None:
         self.stopped: list[str] = []
+        self.began: list[float] = []
         self.hangs = False
 
     def stop(self, _session: object, tag: str) -> None:
+        self.began.append(time.monotonic())
         self.stopped.append(tag)
         while self.hangs:
             time.sleep(0.01)
@@ -48,10 +50,11 @@ def watches() -> list[threading.Thread]:
 
 
 def test_what_is_over_its_time_is_stopped_until_it_ends(jobs: Jobs) -> None:
-    with Watch(nobody).over(Work(SESSION, "late", deadline=time.monotonic() + 0.1)):
-        assert jobs.stopped == []
+    deadline = time.monotonic() + 0.1
+    with Watch(nobody).over(Work(SESSION, "late", deadline=deadline)):
         until(lambda: len(jobs.stopped) >= 3, seconds=10)
     assert set(jobs.stopped) == {"late"}
+    assert jobs.began[0] >= deadline
     until(lambda: not watches(), seconds=10)
 
 

@@ -65,7 +65,7 @@ async def test_a_refused_request_is_repeated_with_its_body() -> None:
 
 
 async def test_whoever_asks_hears_of_a_refusal_that_lasts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prefect_server, "SECONDS_TO_REPEAT", 0.05)
+    monkeypatch.setattr(prefect_server, "SECONDS_TO_REPEAT", 0.5)
     prefect = Prefect(refusals=1_000)
     prefect.client = httpx.AsyncClient(
         transport=httpx.ASGITransport(prefect.app, raise_app_exceptions=False), base_url="http://prefect"

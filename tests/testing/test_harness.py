@@ -104,6 +104,7 @@ def test_flows_that_start_each_other_are_named(h: Harness) -> None:
 def test_a_run_that_does_not_end_is_stopped(h: Harness) -> None:
     h.deploy(never_ends)
     h.emit(ORDERS)
+    h.settle(execute=False)
     with pytest.raises(TimedOut, match=r"not settled within 3 s: waited for the run \S+ of never-ends to end") as found:
         h.settle(timeout=3)
     assert "settle(timeout=6)" in str(found.value)

@@ -51,15 +51,15 @@ def test_a_wrong_key_opens_nothing(locked: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [lambda text: text[:-1] + "0", lambda text: "1" + text, lambda _: "..", lambda _: ""]
+    "change",
+    [lambda text: text[:-1] + "01"[text[-1] == "0"], lambda text: "1" + text, lambda _: "..", lambda _: ""],
 )
 def test_a_cookie_that_was_changed_opens_nothing(locked: Site, change) -> None:
     log_in(locked)
     (name, value), *_ = locked.cookies.items()
     locked.cookies.clear()
     locked.cookies.set(name, change(value))
-    if change(value) != value:
-        assert locked.get("/assets").status_code == 303
+    assert locked.get("/assets").status_code == 303
 
 
 def test_the_login_opens_the_api_for_our_own_pages_only(locked: Site) -> None:

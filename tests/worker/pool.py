@@ -102,6 +102,11 @@ class Pool:
     def state(self, run: str) -> str:
         return self.http.get(f"/flow_runs/{run}").json()["state_type"]
 
+    def span(self, run: str) -> tuple[str, str]:
+        """When a run began and ended."""
+        found = self.http.get(f"/flow_runs/{run}").json()
+        return found["start_time"], found["end_time"]
+
     def ended(self, run: str, seconds: float = SECONDS) -> str:
         self.until(lambda: self.state(run) in ENDED, seconds)
         return self.state(run)

@@ -42,7 +42,7 @@ UNFIT = {
         channel = grpc.insecure_channel("localhost:1")
         channel.subscribe(print, try_to_connect=True)
         """,
-        "has ",
+        "has started a thread",
     ),
     "an event loop": ("import asyncio; loop = asyncio.new_event_loop()", "has opened a connection or an event loop"),
     "a process": ("import subprocess; gateway = subprocess.Popen(['sleep', '60'])", "has started a process"),

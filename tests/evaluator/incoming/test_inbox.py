@@ -142,9 +142,9 @@ async def test_known_recordings_are_not_written_again(line: Line) -> None:
     ("event", "reason"),
     [
         (outside("airflow://x"), "airflow"),
-        (outside(""), ""),
+        (outside(""), "URI is empty or blank"),
         (outside("a", extra=[1]), "JSON object"),
-        (outside("a", partition_key=" "), ""),
+        (outside("a", partition_key=" "), "partition key is blank"),
         (outside("a", version=99), "version 99"),
         (outside("a") | {"payload": 7}, "payload"),
         (outside("a") | {"resource": {"prefect.resource.id": "a", "assetflow.recording": "x"}}, "recording"),

@@ -29,6 +29,7 @@ CASES = Path(__file__).parents[2] / "conformance"
 FILES = sorted(
     path for part in ("cases", "time") for path in (CASES / part).glob("*.json") if ".expected" not in path.name
 )
+FRESHNESS_FILES = sorted(path for path in (CASES / "freshness").glob("*.json") if ".expected" not in path.name)
 # Nothing is decided later than at its instant.
 AT_ONCE = datetime(2000, 1, 1, tzinfo=UTC)
 
@@ -123,8 +124,18 @@ def run_on(ledger: Ledger, scenario: Any, turn: int, monkeypatch: pytest.MonkeyP
     return answers[0]
 
 
-@pytest.mark.parametrize("part", [slice(8), pytest.param(slice(8, 25), marks=pytest.mark.long)])
-@pytest.mark.parametrize("file", FILES, ids=lambda path: f"{path.parent.name} {path.stem}")
+def parts(files: list[Path], first: int) -> list[Any]:
+    """Return each file with its first scenarios, and with those after them, if it has some, for a long test."""
+    found: list[Any] = []
+    for file in files:
+        name = f"{file.parent.name} {file.stem}"
+        found.append(pytest.param(file, slice(first), id=name))
+        if len(json.loads(file.read_text())) > first:
+            found.append(pytest.param(file, slice(first, None), id=f"{name}, the others", marks=pytest.mark.long))
+    return found
+
+
+@pytest.mark.parametrize(("file", "part"), parts(FILES, 8))
 def test_scenarios_on_the_ledger(
     file: Path, part: slice, sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,10 +164,6 @@ def test_scenarios_on_postgres(part: slice, new_postgres: NewLedger, monkeypatch
         for number, scenario in list(enumerate(json.loads(file.read_text())))[part]:
             answer = run_on(ledger, scenario, 3 + number, monkeypatch)
             assert answer["runs"] == expected[number]["runs"], scenario["name"]
-
-
-FRESHNESS = Path(__file__).parents[2] / "conformance" / "freshness"
-FRESHNESS_FILES = sorted(path for path in FRESHNESS.glob("*.json") if ".expected" not in path.name)
 
 
 class StateOnTables(State):
@@ -214,23 +221,22 @@ def run_on_tables(ledger: Ledger, scenario: Any, monkeypatch: pytest.MonkeyPatch
     return answers[0]
 
 
-def check(file: Path, ledger: Ledger, monkeypatch: pytest.MonkeyPatch, first: int | None = None) -> None:
+def check(file: Path, part: slice, ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = json.loads(file.with_suffix(".expected.json").read_text())
-    for number, scenario in enumerate(json.loads(file.read_text())[:first]):
+    for number, scenario in list(enumerate(json.loads(file.read_text())))[part]:
         answer = run_on_tables(ledger, scenario, monkeypatch)
         assert not differences(expected[number], answer, receipts=False), scenario["name"]
 
 
-@pytest.mark.parametrize("first", [5, pytest.param(None, marks=pytest.mark.long)])
-@pytest.mark.parametrize("file", FRESHNESS_FILES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(("file", "part"), parts(FRESHNESS_FILES, 5))
 def test_scenarios_on_the_tables(
-    file: Path, first: int | None, sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+    file: Path, part: slice, sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    check(file, sqlite_ledger, monkeypatch, first)
+    check(file, part, sqlite_ledger, monkeypatch)
 
 
 @pytest.mark.postgres
 def test_scenarios_of_freshness_on_postgres(new_postgres: NewLedger, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = new_postgres()
     for file in FRESHNESS_FILES:
-        check(file, ledger, monkeypatch, first=2)
+        check(file, slice(2), ledger, monkeypatch)

@@ -2,7 +2,6 @@
 
 import gc
 import tracemalloc
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,14 +11,6 @@ from assetflow.ledger import Ledger
 from assetflow.ledger.write import store
 from tests.ledger.making import NOW, A, B, C, deploy, update
 from tests.ledger.sql.test_plans import statements
-
-
-@pytest.fixture
-def other(ledger: Ledger) -> Iterator[Ledger]:
-    """The same ledger, opened by another process."""
-    url = ledger._engine.url.render_as_string(hide_password=False)
-    with Ledger.open(url) as opened:
-        yield opened
 
 
 def decided(ledger: Ledger, *assets: Asset, **fields: object) -> list[str | None]:
@@ -44,9 +35,6 @@ def test_only_what_another_process_wrote_is_read_again(sqlite_ledger: Ledger) ->
         assert decided(sqlite_ledger, A, B) == []
         decided(other, C)
         assert decided(sqlite_ledger, A) == []
-
-
-SMALL, LARGE = {}, {f"field {number}": "text" for number in range(200)}
 
 
 @pytest.mark.long

@@ -18,7 +18,7 @@ from assetflow.core.rules.state import State
 from assetflow.core.rules.timers import Timer
 from assetflow.core.time.timetables import DeltaTriggerTimetable
 from assetflow.core.watchers.intake import CursorStep, Note, WatcherIntake
-from assetflow.core.wire import declaration_to_text
+from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Ledger
 from assetflow.ledger.fold.source import LedgerSource
 from assetflow.ledger.lease import Holder
@@ -32,11 +32,13 @@ from assetflow.watchers import FileTrigger
 from tests.ledger.making import NOW, A, B, C, declared, deploy, deploy_maker, update
 from tests.ledger.write.test_kept import kept
 
-MADE = Asset("s3://lake/made")
+MADE = Asset("s3://lake/made", name="bee")
+MAKES = declaration_to_text(FlowDeclaration(produces=(Asset("s3://lake/declared", name="cee"),)))
 WATCHED = Asset("s3://lake/watched", watchers=[AssetWatcher("w", FileTrigger("/in/*"))])
 CONSUMER_ID, DEPLOYMENT, HOLDER = 1, UUID(int=1), Holder(UUID(int=2), "here", 1)
 LATER = NOW + timedelta(days=400)
 RUN = UUID(int=4)
+TIMER = TimerRecord(CONSUMER_ID, "flow/one", DEPLOYMENT, Timer(DeltaTriggerTimetable(timedelta(hours=1)), NOW))
 BY_HAND = RunGoingOn(UUID(int=3), DEPLOYMENT, None, None, NOW, by_time=False)
 
 
@@ -51,7 +53,7 @@ def eager_flow(writer: Writer) -> int:
     return writer.consumers.deploy("f/kept", uuid4(), None, text, False, False, NOW)[0].id
 
 
-# Each operation of the writer, with arguments with which it changes something.
+# Each operation of the writer; those on consumers, assets and queues have arguments with which they change some.
 OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "assets.hide": lambda writer, *_: writer.assets.hide(A.uri, by="ann", now=NOW),
     "assets.unhide": lambda writer, *_: (writer.assets.hide(A.uri, by="ann", now=NOW), writer.assets.unhide(A.uri)),
@@ -67,14 +69,15 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
     "consumers.remove": lambda writer, *_: writer.consumers.remove(CONSUMER_ID, NOW),
     "consumers.forget": lambda writer, *_: writer.consumers.forget(DEPLOYMENT, NOW),
     "consumers.set_automation": lambda writer, *_: writer.consumers.set_automation(CONSUMER_ID, uuid4()),
-    "lineage.declare": lambda writer, *_: writer.lineage.declare(uuid4(), "f/other", declared(A), NOW),
+    "lineage.declare": lambda writer, *_: writer.lineage.declare(uuid4(), "f/other", MAKES, NOW),
     "lineage.learn": lambda writer, *_: writer.lineage.learn(
-        Learned(uuid4(), "f/learned", produces=(Asset("s3://lake/learned"),), reads=(A,)), NOW
+        Learned(uuid4(), "f/learned", produces=(Asset("s3://lake/learned", name="sea"),), reads=(A,)), NOW
     ),
-    "consumers.keep_timers": lambda writer, *_: writer.consumers.keep_timers(
-        [TimerRecord(CONSUMER_ID, "flow/one", DEPLOYMENT, Timer(DeltaTriggerTimetable(timedelta(hours=1)), NOW))]
+    "consumers.keep_timers": lambda writer, *_: writer.consumers.keep_timers([TIMER]),
+    "consumers.drop_timers": lambda writer, *_: (
+        writer.consumers.keep_timers([TIMER]),
+        writer.consumers.drop_timers([CONSUMER_ID]),
     ),
-    "consumers.drop_timers": lambda writer, *_: writer.consumers.drop_timers([CONSUMER_ID]),
     "queues.remove": lambda writer, *_: writer.queues.remove(CONSUMER_ID, by="me", why="so", now=NOW),
     "decisions.launched": lambda writer, waiting, _: writer.decisions.launched(waiting, uuid4(), NOW),
     "decisions.noted": lambda writer, waiting, _: writer.decisions.noted([waiting], NOW),
@@ -135,16 +138,14 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
 }
 
 
-def filled(ledger: Ledger, *, compares: bool = True) -> tuple[UUID, UUID]:
+def filled(ledger: Ledger) -> tuple[UUID, UUID]:
     """Fill a ledger; return a decision that waits for its run, and one that is undeliverable.
 
-    Parameters:
-        compares: a flow keeps its outputs up to date, so that all flows are in the data graph.
+    A flow keeps its outputs up to date, so that all flows are in the data graph.
     """
     deploy(ledger, A & B, "flow/one", DEPLOYMENT)
     deploy(ledger, A | C, "flow/two", coalesce=True)
-    if compares:
-        deploy_maker(ledger, Eager(), [MADE], [A], "flow/eager")
+    deploy_maker(ledger, Eager(), [MADE], [A], "flow/eager")
     ledger.writer.events.record([update(A, aliases=("x",))], NOW)
     ledger.writer.events.record([update(A), update(B), update(C), update(A)], NOW)
     one, two = (ledger.reader.decisions.find(consumer=number)[0].id for number in (1, 2))
@@ -190,7 +191,7 @@ def known(state: State, connection: Connection) -> list[Any]:
     found = map(state.consumers.find, consumers)
     return [
         [(uri, sorted(names.names_of(uri)), sorted(names.aliases_of(uri)), names.description_of(uri)) for uri in uris],
-        [names.owner_of(name) for name in ("bee", "sea")],
+        [names.owner_of(name) for name in ("bee", "cee", "sea")],
         [each and (each, each.deployed) for each in found],
         [state.consumers.wanting(names.tokens_of(uri)) for uri in uris],
         [state.queues.pending(*queue) for queue in queues],

@@ -69,7 +69,7 @@ def guest() -> Iterator[Guest]:
         (f"mysql://root:{PASSWORD}@127.0.0.1/x?token={PASSWORD}", r"runs on SQLite and Postgres, not on mysql://root@"),
         (f"postgres://root:{PASSWORD}@127.0.0.1/x", "runs on SQLite and Postgres"),
         (f"sqlite://{PASSWORD}", "not on SQLite without a file"),
-        ("not://a url at all", "."),
+        ("not://a url at all", "not on not://a url at all"),
     ],
 )
 def test_addresses_that_cannot_be_used(address: str, said: str) -> None:

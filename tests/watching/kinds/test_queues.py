@@ -197,12 +197,12 @@ async def test_a_failing_watcher_is_shown_and_the_others_go_on(
 async def test_messages_of_sqs_stay_hidden_until_they_are_recorded(
     sqs: SqsServer, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("assetflow.watching.kinds.sqs.LEAST_SECONDS_HIDDEN", 1)
-    sqs.client.set_queue_attributes(QueueUrl=sqs.url(name), Attributes={"VisibilityTimeout": "1"})
+    monkeypatch.setattr("assetflow.watching.kinds.sqs.LEAST_SECONDS_HIDDEN", 4)
+    sqs.client.set_queue_attributes(QueueUrl=sqs.url(name), Attributes={"VisibilityTimeout": "4"})
     sqs.send(name, b"{}")
     async with open_sqs(MessageQueueTrigger(SQS, queue=name), SQS) as queue:
         (message,) = await queue.take()
-        deadline = asyncio.get_running_loop().time() + 3
+        deadline = asyncio.get_running_loop().time() + 6
         while asyncio.get_running_loop().time() < deadline:
             found = await asyncio.to_thread(sqs.client.receive_message, QueueUrl=sqs.url(name), WaitTimeSeconds=1)
             assert not found.get("Messages")
