@@ -53,14 +53,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.fixture(scope="session")
-def new_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new ledger's file: copying it is faster than making one."""
-    place = tmp_path_factory.mktemp("new-ledger") / "ledger.db"
-    Ledger.open(place).close()
-    return place
-
-
 @pytest.fixture
 def ledger(home: Path, new_ledger: Path) -> Iterator[Ledger]:
     """The ledger that the commands find; it belongs to a Prefect that nobody can reach."""

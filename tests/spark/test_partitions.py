@@ -25,17 +25,11 @@ from assetflow.spark.layout import DatasetLayout
 from assetflow.spark.partitioned import PartitionedLayout, directory_of, key_of
 from assetflow.spark.publish import publish
 from assetflow.spark.reading import read
-from assetflow.spark.writes import asset_path
+from tests.spark.test_publish import path_of
 
 pytestmark = [pytest.mark.long, pytest.mark.spark]
 
 Become = Callable[..., None]
-
-
-def path_of(asset: Asset) -> Path:
-    path = asset_path(asset)
-    assert path is not None
-    return path
 
 
 def found(frame: Any) -> dict[str, list[int]]:
