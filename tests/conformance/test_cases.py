@@ -29,10 +29,5 @@ def test_answer_is_the_expected_one(scenario: dict[str, Any], expected: dict[str
     assert not found, f"{scenario['name']} ({scenario.get('why', '')})\n" + "\n".join(found)
 
 
-def test_all_cases_are_there() -> None:
-    assert len(cases()) == 929
-
-
-def test_names_are_unique() -> None:
-    names = [case.id for case in cases()]
-    assert len(names) == len(set(names))
+def test_all_cases_are_there_and_no_two_have_one_name() -> None:
+    assert len({case.id for case in cases()}) == len(cases()) == 929

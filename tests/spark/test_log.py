@@ -5,7 +5,7 @@ import logging
 import pytest
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def _failed_query() -> None:
     """Leave what an error with a query's context leaves, without a query."""
     from pyspark.logger import PySparkLogger
@@ -14,7 +14,6 @@ def _failed_query() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.usefixtures("_failed_query")
 def test_a_query_that_failed_leaves_the_log_of_tests_as_it_is(caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("assetflow").error("of ours")
     assert "ERROR" in caplog.text

@@ -74,6 +74,14 @@ def test_an_observation_from_before_an_update_has_not_seen_it(place: Place) -> N
     assert seen == [old.durable, None, None]
 
 
+def test_an_update_from_before_anything_compared_has_its_id_as_version(place: Place) -> None:
+    place.update(RAW)
+    place.deploy("core", kept([RAW], [CORE]))
+    (event,) = place.ledger.reader.events.find()
+    with place.ledger.reads() as connection:
+        assert connection.execute(select(ITEM_VERSION.c.data_version)).scalars().all() == [str(event.id)]
+
+
 @pytest.mark.parametrize("eager", [True, False])
 def test_rule_8_2_only_a_source_may_be_observed(place: Place, eager: bool) -> None:
     plain = FlowDeclaration(ConsumerOptions(to_schedule(RAW)), (CORE,), (RAW,))
