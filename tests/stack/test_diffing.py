@@ -13,7 +13,6 @@ from tests.cli.conftest import API_URL, Call
 from tests.cli.conftest import call as call
 from tests.cli.conftest import home as home
 from tests.cli.conftest import ledger as ledger
-from tests.cli.conftest import new_ledger as new_ledger
 from tests.cli.shop import CUSTOMERS, ORDERS, deploy, update
 from tests.golden import agrees
 

@@ -1,5 +1,5 @@
 """The commands on a ledger of the test's own."""
 
-from tests.cli.conftest import call, home, ledger, new_ledger
+from tests.cli.conftest import call, home, ledger
 
-__all__ = ["call", "home", "ledger", "new_ledger"]
+__all__ = ["call", "home", "ledger"]
