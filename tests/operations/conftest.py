@@ -3,4 +3,4 @@
 from tests.cli.conftest import call, home, ledger
 from tests.web.conftest import make_site, site
 
-__all__ = ["call", "home", "ledger", "make_site", "new_ledger", "site"]
+__all__ = ["call", "home", "ledger", "make_site", "site"]
