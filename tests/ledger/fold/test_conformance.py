@@ -125,13 +125,14 @@ def run_on(ledger: Ledger, scenario: Any, turn: int, monkeypatch: pytest.MonkeyP
 
 
 def parts(files: list[Path], first: int) -> list[Any]:
-    """Return each file with its first scenarios, and with those after them, if it has some, for a long test."""
+    """Return each file with its first scenarios, and with the others, 25 at a time, for long tests."""
     found: list[Any] = []
     for file in files:
         name = f"{file.parent.name} {file.stem}"
         found.append(pytest.param(file, slice(first), id=name))
-        if len(json.loads(file.read_text())) > first:
-            found.append(pytest.param(file, slice(first, None), id=f"{name}, the others", marks=pytest.mark.long))
+        for start in range(first, len(json.loads(file.read_text())), 25):
+            part = slice(start, start + 25)
+            found.append(pytest.param(file, part, id=f"{name} from {start}", marks=pytest.mark.long))
     return found
 
 
