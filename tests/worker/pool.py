@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -102,10 +103,10 @@ class Pool:
     def state(self, run: str) -> str:
         return self.http.get(f"/flow_runs/{run}").json()["state_type"]
 
-    def span(self, run: str) -> tuple[str, str]:
-        """When a run began and ended."""
+    def span(self, run: str) -> list[datetime]:
+        """When a run began, and when it ended."""
         found = self.http.get(f"/flow_runs/{run}").json()
-        return found["start_time"], found["end_time"]
+        return [datetime.fromisoformat(found[name]) for name in ("start_time", "end_time")]
 
     def ended(self, run: str, seconds: float = SECONDS) -> str:
         self.until(lambda: self.state(run) in ENDED, seconds)

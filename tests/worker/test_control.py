@@ -84,12 +84,14 @@ def test_hooks_of_a_cancelled_or_crashed_run_are_called_and_what_it_changes_stay
 def test_a_run_waits_for_room_in_its_pool_and_starts_when_there_is_some(own_pool: Pool) -> None:
     own_pool.http.patch(f"/work_pools/{own_pool.name}", json={"concurrency_limit": 1}).raise_for_status()
     for number in range(3):
-        gate = f"gate{number}"
-        first = own_pool.order(name=f"first{number}", until_there=gate)
+        gate, later = own_pool.home / f"gate{number}", own_pool.home / f"later{number}"
+        first = own_pool.order(name=f"first{number}", until_there=gate.name)
         own_pool.note(f"first{number}")
-        second = own_pool.order(name=f"second{number}")
-        third = own_pool.order(name=f"third{number}")
-        (own_pool.home / gate).touch()
-        assert {own_pool.ended(run) for run in (first, second, third)} == {"COMPLETED"}
-        spans = sorted(own_pool.span(run) for run in (first, second, third))
+        both = [own_pool.order(name=f"{name}{number}", until_there=later.name) for name in ("second", "third")]
+        gate.touch()
+        # Without a limit, both are at work now, and see each other.
+        own_pool.until(lambda number=number: list(own_pool.home.glob(f"[st]*d{number}")))
+        later.touch()
+        assert {own_pool.ended(run) for run in (first, *both)} == {"COMPLETED"}
+        spans = sorted(own_pool.span(run) for run in (first, *both))
         assert all(end <= start for (_, end), (start, _) in pairwise(spans))

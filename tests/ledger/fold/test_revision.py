@@ -139,12 +139,10 @@ OPERATIONS: dict[str, Callable[[Writer, UUID, UUID], Any]] = {
 
 
 def filled(ledger: Ledger) -> tuple[UUID, UUID]:
-    """Fill a ledger; return a decision that waits for its run, and one that is undeliverable.
-
-    A flow keeps its outputs up to date, so that all flows are in the data graph.
-    """
+    """Fill a ledger; return a decision that waits for its run, and one that is undeliverable."""
     deploy(ledger, A & B, "flow/one", DEPLOYMENT)
     deploy(ledger, A | C, "flow/two", coalesce=True)
+    # With a flow that keeps its outputs up to date, all flows are in the data graph.
     deploy_maker(ledger, Eager(), [MADE], [A], "flow/eager")
     ledger.writer.events.record([update(A, aliases=("x",))], NOW)
     ledger.writer.events.record([update(A), update(B), update(C), update(A)], NOW)
