@@ -131,7 +131,8 @@ def parts(files: list[Path], first: int) -> list[Any]:
         name = f"{file.parent.name} {file.stem}"
         found.append(pytest.param(file, slice(first), id=name))
         for start in range(first, len(json.loads(file.read_text())), 25):
-            found.append(pytest.param(file, slice(start, start + 25), id=f"{name} from {start}", marks=pytest.mark.long))
+            part = slice(start, start + 25)
+            found.append(pytest.param(file, part, id=f"{name} from {start}", marks=pytest.mark.long))
     return found
 
 
