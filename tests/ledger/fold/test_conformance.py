@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from sqlalchemy import Connection, text, update
+from sqlalchemy import Connection, select, text, update
 
 from assetflow.core.freshness.records import Backfill
 from assetflow.core.freshness.state.state import FreshnessState
@@ -20,7 +20,7 @@ from assetflow.core.values.events import AssetEvent
 from assetflow.ledger import Ledger, UnitOfWork
 from assetflow.ledger.fold.freshness_source import FreshnessTables
 from assetflow.ledger.fold.freshness_writing import write_freshness
-from assetflow.ledger.sql.tables import DECISION
+from assetflow.ledger.sql.tables import DECISION, RECEIPT
 from tests.conformance.comparison import differences
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW
@@ -86,6 +86,13 @@ class TwoStates:
         self._renew()
         self._connection.execute(update(DECISION).where(DECISION.c.consumer == consumer).values(ended=NOW))
 
+    def check_receipts(self) -> None:
+        """Check that the table has exactly the receipts that the memory has."""
+        self._renew()
+        columns = (RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key, RECEIPT.c.status)
+        mine = {(r.event, r.consumer or 0, r.target_key, r.status) for r in self._mine.changes.all_receipts()}
+        assert {tuple(row) for row in self._connection.execute(select(*columns))} == mine
+
     def _twin(self) -> State:
         self._calls += 1
         if self._calls % self._turn == 0:
@@ -117,6 +124,7 @@ def run_on(ledger: Ledger, scenario: Any, turn: int, monkeypatch: pytest.MonkeyP
             states = TwoStates(connection, turn)
             monkeypatch.setattr(simulation, "World", lambda start: World(start, state=cast("State", states)))
             answers.append(simulation.simulate(scenario))
+            states.check_receipts()
             raise Undo
 
     with pytest.raises(Undo):

@@ -10,7 +10,7 @@ from assetflow import Asset
 from assetflow.core.freshness.records import Item, ItemUpdate
 from assetflow.core.freshness.state.source import FreshnessChanges
 from assetflow.ledger import Ledger
-from assetflow.ledger.fold.freshness_source import PAGE, FreshnessTables
+from assetflow.ledger.fold.freshness_source import FEW, PAGE, FreshnessTables
 from assetflow.ledger.fold.freshness_writing import write_freshness
 from tests.ledger.making import NOW
 from tests.ledger.sql.test_plans import statements
@@ -53,3 +53,16 @@ def test_an_update_whose_confirmation_ends_a_page_is_not_left_out(ledger: Ledger
         found = list(FreshnessTables(connection).history(ITEM))
     assert [each.sequence for each in found if not each.confirms] == list(range(2 * PAGE + 1, 0, -1))
     assert len(found) == len(updates) + len(confirms)
+
+
+@pytest.mark.parametrize("uris", [["s3://lake/core"], ["s3://lake/core", "s3://lake/raw"]])
+def test_the_newest_updates_of_many_items_are_read_of_each_asset(ledger: Ledger, uris: list[str]) -> None:
+    items = [Item(uri, f"{number:02}") for uri in uris for number in range(FEW + 1)]
+    updates = [ItemUpdate(each, number, UUID(int=number), "v", NOW) for number, each in enumerate(items * 2, start=1)]
+    with ledger.writes() as connection:
+        changes = FreshnessChanges()
+        changes.updates += updates
+        write_freshness(connection, changes)
+    with ledger.reads() as connection:
+        found = dict(FreshnessTables(connection).newest(items))
+    assert {item: update.sequence for item, update in found.items()} == {each.item: each.sequence for each in updates}

@@ -19,7 +19,7 @@ from assetflow.ledger.sql.engine import notify
 from assetflow.ledger.sql.failures import explained
 from assetflow.ledger.write.store import Store, UnitOfWork
 from tests.ledger.conftest import NewLedger
-from tests.ledger.fold.test_processes import BOARD, CORE, RAW, Remembered, compare
+from tests.ledger.fold.test_processes import BEE, BOARD, CORE, OTHER_BEE, RAW, Remembered, compare
 
 # Tables that differ, or a transaction that cannot be written.
 SEEN = (AssertionError, AssetflowError, SQLAlchemyError)
@@ -95,6 +95,10 @@ BROKEN: dict[Break, list[tuple[Any, ...]]] = {
         (update(BOARD), 0, None),
         (("record", [(1, 0, [(1, BOARD, None, ("x",))])]), 1, None),
         (update(BOARD), 0, None),
+        # A name that had no owner when a process asked for it.
+        (("deploy", "f/three", 11), 0, None),
+        (("record", [(2, 0, [(2, BEE, None, ())])]), 1, None),
+        (("record", [(3, 0, [(3, OTHER_BEE, None, ()), (4, Asset(BEE.uri), None, ())])]), 0, None),
     ],
     what_was_rolled_back_is_remembered: [
         (("deploy", "f/three", 4), 0, None),

@@ -50,6 +50,15 @@ def test_lists_and_numbers_of_consumers_leave_it_out(place: Place) -> None:
     assert reader.consumers.all(removed=True) == []
 
 
+def test_it_is_a_consumer_since_the_deploy_that_gave_it_a_schedule(place: Place) -> None:
+    place.deploy("core", unscheduled([RAW], [CORE]))
+    place.deploy("core", kept([RAW], [CORE]))
+    since = place.now
+    place.ledger.writer.consumers.switch(place.consumers["core"].id, paused=True, now=place.later())
+    (found,) = place.ledger.reader.consumers.all()
+    assert (found.consumer.paused, found.since) == (True, since)
+
+
 def test_8_17_a_rebuilt_ledger_knows_what_it_read(place: Place) -> None:
     events = place.ledger.writer.events
     events.begin_adoption([])
