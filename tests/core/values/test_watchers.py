@@ -37,74 +37,65 @@ def declaration(schedule: Asset, produces: tuple[Asset, ...] = ()) -> FlowDeclar
     return FlowDeclaration(ConsumerOptions(to_schedule(schedule)), produces)
 
 
-REFUSED: list[tuple[str, Callable[[], object], str]] = [
-    ("password", lambda: MessageQueueTrigger("amqp://me:hunter2@mq", queue="q"), "has a password"),
-    ("password behind a prefix", lambda: SQLTrigger("jdbc:mysql://me:hunter2@db/shop", "select 1"), "has a password"),
-    ("password of files", lambda: FileTrigger("ftp://me:hunter2@host/in/*"), "has a password"),
-    ("any bucket", lambda: FileTrigger("s3://*/in/*"), "no single bucket"),
-    ("chain", lambda: FileTrigger("zip://*::ftp://me:hunter2@host/a.zip"), "chains several places"),
-    ("folder", lambda: FileTrigger("s3://shop/in/"), "is a folder"),
-    ("scheme", lambda: MessageQueueTrigger("nats://mq", queue="q"), "'nats' is not known"),
-    ("no scheme", lambda: MessageQueueTrigger("mq.internal", queue="q"), "has no scheme"),
-    ("no queue", lambda: MessageQueueTrigger("amqp://mq"), "exactly one of queue, stream and topic"),
-    ("both", lambda: MessageQueueTrigger("redis://mq", queue="a", stream="b"), "exactly one"),
-    ("blank", lambda: MessageQueueTrigger("amqp://mq", queue=" "), "queue is ' '"),
-    ("stream of RabbitMQ", lambda: MessageQueueTrigger("amqp://mq", stream="s"), "no streams"),
-    ("queue of Kafka", lambda: MessageQueueTrigger("kafka://mq:9092", queue="q"), "Kafka has no queues"),
+REFUSED: list[tuple[Callable[[], object], str]] = [
+    (lambda: MessageQueueTrigger("amqp://me:hunter2@mq", queue="q"), "has a password"),
+    (lambda: SQLTrigger("jdbc:mysql://me:hunter2@db/shop", "select 1"), "has a password"),
+    (lambda: FileTrigger("ftp://me:hunter2@host/in/*"), "has a password"),
+    (lambda: FileTrigger("s3://*/in/*"), "no single bucket"),
+    (lambda: FileTrigger("zip://*::ftp://me:hunter2@host/a.zip"), "chains several places"),
+    (lambda: FileTrigger("s3://shop/in/"), "is a folder"),
+    (lambda: MessageQueueTrigger("nats://mq", queue="q"), "'nats' is not known"),
+    (lambda: MessageQueueTrigger("mq.internal", queue="q"), "has no scheme"),
+    (lambda: MessageQueueTrigger("amqp://mq"), "exactly one of queue, stream and topic"),
+    (lambda: MessageQueueTrigger("redis://mq", queue="a", stream="b"), "exactly one"),
+    (lambda: MessageQueueTrigger("amqp://mq", queue=" "), "queue is ' '"),
+    (lambda: MessageQueueTrigger("amqp://mq", stream="s"), "no streams"),
+    (lambda: MessageQueueTrigger("kafka://mq:9092", queue="q"), "Kafka has no queues"),
     (
-        "password in the query",
         lambda: MessageQueueTrigger("kafka://mq:9092?sasl.username=me&sasl.password=hunter2", topic="t"),
         "has sasl.password",
     ),
-    ("user of Kafka", lambda: MessageQueueTrigger("kafka://me:${P}@mq:9092", topic="t"), "not an address of Kafka"),
-    (
-        "option of Kafka",
-        lambda: MessageQueueTrigger("kafka://mq:9092?plugin.library.paths=evil.so", topic="t"),
-        "'plugin.library.paths'",
-    ),
-    ("region", lambda: MessageQueueTrigger("sqs://eu-west-1/orders", queue="q"), "not an address of SQS"),
-    ("path", lambda: MessageQueueTrigger("amqp://mq", queue="q", extra="a..b"), "not a dotted path"),
-    ("filter", lambda: MessageQueueTrigger("amqp://mq", queue="q", filter={"a": [1]}), "compares 'a' with a list"),
-    ("bytes", lambda: MessageQueueTrigger("amqp://mq", queue="q", format="bytes", extra="a"), "extra is a path"),
-    ("batch", lambda: MessageQueueTrigger("amqp://mq", queue="q", batch=0), "`batch` must be a whole number from 1"),
-    ("within", lambda: MessageQueueTrigger("amqp://mq", queue="q", within=timedelta(hours=1)), "within is"),
-    ("secret", lambda: WebhookTrigger("hunter2"), "stands in the code"),
-    ("secret with more", lambda: WebhookTrigger("${A}hunter2"), "stands in the code"),
-    ("signs", lambda: WebhookTrigger("${A}", signs="gitlab"), "signs is 'gitlab'"),  # type: ignore[arg-type]
-    ("path of webhook", lambda: WebhookTrigger("${A}", extra="a..b"), "not a dotted path"),
-    ("relative", lambda: FileTrigger("in/*.json"), "not an absolute path"),
-    ("leaves", lambda: FileTrigger("s3://bucket/../other/*"), "leaves its folder or bucket"),
-    ("no group", lambda: FileTrigger("/in/*", partition_key="date=(.*)"), "has no group `key`"),
-    ("no expression", lambda: FileTrigger("/in/*", partition_key="("), "not a regular expression"),
-    ("often", lambda: FileTrigger("/in/*", every=timedelta(milliseconds=1)), "`every` must be"),
-    ("start", lambda: FileTrigger("/in/*", start="now"), "start is 'now'"),  # type: ignore[arg-type]
-    ("table", lambda: DeltaTableTrigger("orders"), "not an absolute path"),
-    ("password of a table", lambda: DeltaTableTrigger("s3://me:hunter2@lake/t"), "has a password"),
-    ("table that leaves", lambda: DeltaTableTrigger("s3://lake/../t"), "leaves its folder or bucket"),
-    ("looks at a table", lambda: DeltaTableTrigger("/lake/t", every=timedelta(days=2)), "`every` must be"),
-    ("no class", lambda: ClassTrigger("shop.mails"), "does not name a class"),
-    ("options", lambda: ClassTrigger("shop:Mails", options={"a": {1}}), "not JSON"),
-    ("secret option", lambda: ClassTrigger("shop:Mails", options={"password": "hunter2"}), "password is a secret"),
-    ("no catalog", lambda: IcebergTableTrigger(" ", "shop.orders"), "catalog is ' '"),
-    ("no namespace", lambda: IcebergTableTrigger("lake", "orders"), "table is 'orders'"),
-    ("secret", lambda: IcebergTableTrigger("l", "a.b", properties={"token": "hunter2"}), "token is a secret"),
-    (
-        "secret in a URL",
-        lambda: IcebergTableTrigger("l", "a.b", properties={"uri": "postgresql://me:hunter2@db/c"}),
-        "has a password",
-    ),
-    ("password of a database", lambda: SQLTrigger("postgresql://me:hunter2@db/shop", "select 1"), "has a password"),
-    ("password in a query", lambda: SQLTrigger("postgresql://db/shop?password=hunter2", "select 1"), "has password"),
-    ("no query", lambda: SQLTrigger("sqlite:///shop.db", " "), "query is ' '"),
-    ("no database", lambda: SQLTrigger("shop.db", "select 1"), "has no scheme"),
-    ("block", lambda: block("orders"), "does not name a block"),
-    ("name", lambda: AssetWatcher(" ", QUEUE), "not a name"),
-    ("trigger", lambda: AssetWatcher("w", MessageQueueTrigger), "is a class"),  # type: ignore[arg-type]
-    ("watcher", lambda: Asset("a", watchers=[QUEUE]), "is not a watcher"),  # type: ignore[list-item]
+    (lambda: MessageQueueTrigger("kafka://me:${P}@mq:9092", topic="t"), "not an address of Kafka"),
+    (lambda: MessageQueueTrigger("kafka://mq:9092?plugin.library.paths=evil.so", topic="t"), "'plugin.library.paths'"),
+    (lambda: MessageQueueTrigger("sqs://eu-west-1/orders", queue="q"), "not an address of SQS"),
+    (lambda: MessageQueueTrigger("amqp://mq", queue="q", extra="a..b"), "not a dotted path"),
+    (lambda: MessageQueueTrigger("amqp://mq", queue="q", filter={"a": [1]}), "compares 'a' with a list"),
+    (lambda: MessageQueueTrigger("amqp://mq", queue="q", format="bytes", extra="a"), "extra is a path"),
+    (lambda: MessageQueueTrigger("amqp://mq", queue="q", batch=0), "`batch` must be a whole number from 1"),
+    (lambda: MessageQueueTrigger("amqp://mq", queue="q", within=timedelta(hours=1)), "within is"),
+    (lambda: WebhookTrigger("hunter2"), "stands in the code"),
+    (lambda: WebhookTrigger("${A}hunter2"), "stands in the code"),
+    (lambda: WebhookTrigger("${A}", signs="gitlab"), "signs is 'gitlab'"),  # type: ignore[arg-type]
+    (lambda: WebhookTrigger("${A}", extra="a..b"), "not a dotted path"),
+    (lambda: FileTrigger("in/*.json"), "not an absolute path"),
+    (lambda: FileTrigger("s3://bucket/../other/*"), "leaves its folder or bucket"),
+    (lambda: FileTrigger("/in/*", partition_key="date=(.*)"), "has no group `key`"),
+    (lambda: FileTrigger("/in/*", partition_key="("), "not a regular expression"),
+    (lambda: FileTrigger("/in/*", every=timedelta(milliseconds=1)), "`every` must be"),
+    (lambda: FileTrigger("/in/*", start="now"), "start is 'now'"),  # type: ignore[arg-type]
+    (lambda: DeltaTableTrigger("orders"), "not an absolute path"),
+    (lambda: DeltaTableTrigger("s3://me:hunter2@lake/t"), "has a password"),
+    (lambda: DeltaTableTrigger("s3://lake/../t"), "leaves its folder or bucket"),
+    (lambda: DeltaTableTrigger("/lake/t", every=timedelta(days=2)), "`every` must be"),
+    (lambda: ClassTrigger("shop.mails"), "does not name a class"),
+    (lambda: ClassTrigger("shop:Mails", options={"a": {1}}), "not JSON"),
+    (lambda: ClassTrigger("shop:Mails", options={"password": "hunter2"}), "password is a secret"),
+    (lambda: IcebergTableTrigger(" ", "shop.orders"), "catalog is ' '"),
+    (lambda: IcebergTableTrigger("lake", "orders"), "table is 'orders'"),
+    (lambda: IcebergTableTrigger("l", "a.b", properties={"token": "hunter2"}), "token is a secret"),
+    (lambda: IcebergTableTrigger("l", "a.b", properties={"uri": "postgresql://me:hunter2@db/c"}), "has a password"),
+    (lambda: SQLTrigger("postgresql://me:hunter2@db/shop", "select 1"), "has a password"),
+    (lambda: SQLTrigger("postgresql://db/shop?password=hunter2", "select 1"), "has password"),
+    (lambda: SQLTrigger("sqlite:///shop.db", " "), "query is ' '"),
+    (lambda: SQLTrigger("shop.db", "select 1"), "has no scheme"),
+    (lambda: block("orders"), "does not name a block"),
+    (lambda: AssetWatcher(" ", QUEUE), "not a name"),
+    (lambda: AssetWatcher("w", MessageQueueTrigger), "is a class"),  # type: ignore[arg-type]
+    (lambda: Asset("a", watchers=[QUEUE]), "is not a watcher"),  # type: ignore[list-item]
 ]
 
 
-@pytest.mark.parametrize(("make", "words"), [each[1:] for each in REFUSED], ids=[each[0] for each in REFUSED])
+@pytest.mark.parametrize(("make", "words"), REFUSED, ids=[words for _, words in REFUSED])
 def test_rule_10_1_refused_where_it_is_written(make: Callable[[], object], words: str) -> None:
     with pytest.raises(InvalidWatcher) as caught:
         make()
