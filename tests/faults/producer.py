@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import httpx
 from prefect import flow
@@ -21,6 +20,7 @@ from prefect.assets import add_asset_metadata, materialize
 import assetflow
 from assetflow import Asset, AssetAlias
 from assetflow.cli import run as run_command
+from tests.environment.posting import posted_update
 
 PAUSE_AFTER_FAILURE = 0.5
 
@@ -110,14 +110,7 @@ class Shop:
 
     async def post(self, dice: random.Random, token: str) -> bool:
         """An event posted by somebody who has nothing but HTTP; Prefect answers before it keeps it."""
-        event = {
-            "id": str(uuid4()),
-            "event": "assetflow.asset.updated",
-            "occurred": datetime.now(UTC).isoformat(),
-            "resource": {"prefect.resource.id": self.uri(dice.choice("abcd"))},
-            "related": [],
-            "payload": {"extra": {"token": token}},
-        }
+        event = posted_update(self.uri(dice.choice("abcd")), datetime.now(UTC), extra={"token": token})
         user, _, password = os.environ.get("PREFECT_API_AUTH_STRING", "").partition(":")
         given: dict[str, Any] = {"auth": (user, password)} if user else {}
         async with httpx.AsyncClient(base_url=os.environ["PREFECT_API_URL"], timeout=20, **given) as client:

@@ -16,7 +16,6 @@ from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
-from uuid import uuid4
 
 import httpx
 
@@ -26,6 +25,7 @@ from assetflow.core.values.schedule_values import PartitionedAssetTimetable
 from assetflow.errors import LedgerError
 from assetflow.ledger import Reader
 from assetflow.prefect_io.names import ASSET_UPDATED, LEDGER_VARIABLE, MATERIALIZATION_SUCCEEDED
+from tests.environment.posting import posted_update
 from tests.environment.prefect_server import PrefectServer
 from tests.faults.worker import Worker
 from tests.integration.installation import Installation
@@ -347,14 +347,7 @@ def accepted_notes(world: World) -> list[str]:
 
 
 def event(uri: str, occurred: datetime, **extra: Any) -> dict[str, Any]:
-    return {
-        "id": str(uuid4()),
-        "event": "assetflow.asset.updated",
-        "occurred": occurred.isoformat(),
-        "resource": {"prefect.resource.id": uri},
-        "related": [],
-        "payload": {"extra": extra},
-    }
+    return posted_update(uri, occurred, extra=extra)
 
 
 def post_all(world: World, events: list[dict[str, Any]]) -> None:

@@ -16,6 +16,7 @@ from assetflow.core.values.schedules import ConsumerOptions
 from assetflow.core.wire import FlowDeclaration, declaration_to_text
 from assetflow.ledger import Reader
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
+from tests.environment.posting import posted_update
 from tests.environment.prefect_server import PrefectServer
 from tests.environment.waiting import until
 
@@ -110,15 +111,7 @@ class Installation:
 
     def update(self, uri: str, *, id: UUID | None = None, **payload: Any) -> None:  # noqa: A002 (Prefect's word)
         """An update, posted to Prefect by somebody who has nothing but HTTP."""
-        event = {
-            "id": str(id or uuid4()),
-            "event": "assetflow.asset.updated",
-            "occurred": datetime.now(UTC).isoformat(),
-            "resource": {"prefect.resource.id": uri},
-            "related": [],
-            "payload": payload,
-        }
-        self.post("/events", [event])
+        self.post("/events", [posted_update(uri, datetime.now(UTC), **payload) | {"id": str(id or uuid4())}])
 
     def task_recorded(self, recording: Recording, *, events: bool = True) -> None:
         """What a task leaves: the artifact, and then, if the websocket is to tell of it, the events."""

@@ -17,6 +17,7 @@ from assetflow.evaluator.incoming.catch_up import CatchUp, Sweeps
 from assetflow.evaluator.incoming.inbox import Inbox
 from assetflow.prefect_io.own_events import materialized
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
+from tests.environment.posting import posted_update
 from tests.environment.tasks import cancel
 from tests.evaluator.fakes import Clock, FakeLogs, no_starts, recording
 from tests.evaluator.ledgers import START, LedgerHere
@@ -50,14 +51,7 @@ class Reading:
         self.logs.events += [{**copy, "occurred": at, "received": at} for copy in copies]
 
     def posted(self, uri: str, minutes: float) -> dict[str, Any]:
-        event = {
-            "id": str(uuid4()),
-            "event": "assetflow.asset.updated",
-            "occurred": (START + timedelta(minutes=minutes)).isoformat(),
-            "received": self.clock.now.isoformat(),
-            "resource": {"prefect.resource.id": uri},
-            "payload": {},
-        }
+        event = posted_update(uri, START + timedelta(minutes=minutes)) | {"received": self.clock.now.isoformat()}
         self.logs.events.append(event)
         return event
 

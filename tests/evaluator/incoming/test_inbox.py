@@ -20,6 +20,7 @@ from assetflow.ledger.records import RefusedRecord
 from assetflow.prefect_io.names import RECORDING_LABEL
 from assetflow.prefect_io.own_events import materialized
 from assetflow.prefect_io.recordings import recording_to_artifact, recording_to_prefect_events
+from tests.environment.posting import posted_update
 from tests.environment.tasks import cancel
 from tests.environment.waiting import until_async
 from tests.evaluator.fakes import Clock, recording, update
@@ -72,14 +73,7 @@ def artifact(of: Recording) -> dict[str, Any]:
 
 
 def outside(uri: str, **payload: Any) -> dict[str, Any]:
-    return {
-        "id": str(uuid4()),
-        "event": "assetflow.asset.updated",
-        "occurred": START.isoformat(),
-        "resource": {"prefect.resource.id": uri},
-        "related": [],
-        "payload": payload,
-    }
+    return posted_update(uri, START, **payload)
 
 
 async def test_a_part_waits_for_the_others_and_the_artifact_is_requested(line: Line) -> None:
