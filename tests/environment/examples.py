@@ -1,15 +1,17 @@
-"""The examples of `deployments/`: commands and settings as they stand there, and as they are run here."""
+"""The examples of `deployments/`, and `assetflow dev`: commands and settings as they stand there and as they run."""
 
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
+
+from tests.environment.waiting import until
 
 ROOT = Path(__file__).parents[2]
 DEPLOYMENTS = ROOT / "deployments"
@@ -52,6 +54,23 @@ def running(script: str, env: Mapping[str, str], log: Path) -> Iterator[subproce
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGTERM)
         process.wait(40)
+
+
+@contextmanager
+def dev(command: Sequence[str], folder: Path, log: Path, env: Mapping[str, str] | None = None) -> Iterator[None]:
+    """The stack of a folder, as `assetflow dev` keeps it until the block ends."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, cwd=folder, env=env, stdout=output, stderr=output, start_new_session=True)
+    try:
+        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None, seconds=240)
+        assert process.poll() is None, log.read_text()
+        yield
+    finally:
+        process.terminate()
+        try:
+            assert process.wait(120) == 0, log.read_text()
+        finally:
+            process.kill()
 
 
 def answers(url: str, **headers: str) -> bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from assetflow.ledger import Reader
+from tests.environment.examples import dev
 from tests.environment.fresh import ROOT, build_wheel, make_environment, write_locked
 from tests.environment.waiting import until
 
@@ -61,31 +62,14 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
 
 
 @pytest.fixture(scope="module")
-def dev(newcomer: Newcomer) -> Iterator[Path]:
+def stack(newcomer: Newcomer) -> Iterator[Path]:
     """The page's first terminal; what it prints."""
     log = newcomer.folder.parent / "dev.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            ["bash", "-c", f"exec {BLOCKS['dev'].strip()}"],
-            cwd=newcomer.folder,
-            env=newcomer.env,
-            stdout=output,
-            stderr=output,
-            start_new_session=True,
-        )
-    try:
-        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None, seconds=SECONDS)
-        assert process.poll() is None, log.read_text()
+    with dev(["bash", "-c", f"exec {BLOCKS['dev'].strip()}"], newcomer.folder, log, newcomer.env):
         yield log
-    finally:
-        process.terminate()
-        try:
-            assert process.wait(120) == 0, log.read_text()
-        finally:
-            process.kill()
 
 
-def test_the_page_is_true(newcomer: Newcomer, dev: Path) -> None:
+def test_the_page_is_true(newcomer: Newcomer, stack: Path) -> None:
     source, run, explain = BLOCKS["use"].strip().splitlines()
     newcomer.shell(f"{source}\n{run}\n{explain}")
     until(lambda: run_states(newcomer) == ["Completed"], seconds=SECONDS)
@@ -97,8 +81,8 @@ def test_the_page_is_true(newcomer: Newcomer, dev: Path) -> None:
     install, test = BLOCKS["test"].strip().splitlines()
     assert install == "pip install pytest"
     assert "1 passed" in newcomer.shell(test)
-    assert f"prefect deployment run {run.split()[-1]}" in dev.read_text()
-    assert not set(dev.read_text()) & set("╭╰│\x1b")
+    assert f"prefect deployment run {run.split()[-1]}" in stack.read_text()
+    assert not set(stack.read_text()) & set("╭╰│\x1b")
     assert not (newcomer.folder.parent / ".assetflow").exists()
 
 

@@ -14,7 +14,7 @@ import pytest
 from assetflow.errors import LedgerError
 from assetflow.ledger import Reader
 from assetflow.stack.environment import StackEnvironment, choose_port
-from tests.environment.examples import ROOT
+from tests.environment.examples import ROOT, dev
 from tests.environment.prefect_database import spare_first_start
 from tests.environment.waiting import until
 
@@ -85,19 +85,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Folder]:
     monkeypatch.setenv("ASSETFLOW_SPARK_REMOTE", "")
     made, log = Folder(tmp_path), tmp_path / "dev.log"
     ports = ["--port", str(made.stack.port), "--pages-port", str(made.stack.pages_port)]
-    with log.open("wb") as output:
-        command = [sys.executable, "-m", "assetflow", "dev", *ports]
-        process = subprocess.Popen(command, cwd=tmp_path, stdout=output, stderr=output, start_new_session=True)
-    try:
-        until(lambda: "Ctrl-C stops everything" in log.read_text() or process.poll() is not None, seconds=SECONDS)
-        assert process.poll() is None, log.read_text()
+    with dev([sys.executable, "-m", "assetflow", "dev", *ports], tmp_path, log):
         yield made
-    finally:
-        process.terminate()
-        try:
-            assert process.wait(120) == 0, log.read_text()
-        finally:
-            process.kill()
 
 
 def test_files_bugfix_and_a_worker_that_is_gone(folder: Folder) -> None:
