@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from assetflow.ledger import Ledger
     from assetflow.testing import Harness
+    from tests.ledger.write.test_kept import Place
 
 HOME = Path(tempfile.mkdtemp(prefix="assetflow-tests-"))
 atexit.register(shutil.rmtree, HOME, ignore_errors=True)
@@ -212,3 +213,27 @@ def ledger(tmp_path: Path, new_ledger: Path) -> Iterator[Ledger]:
     shutil.copy(new_ledger, tmp_path / "ledger.db")
     with Ledger.open(tmp_path / "ledger.db") as ledger:
         yield ledger
+
+
+@pytest.fixture
+def stale(ledger: Ledger) -> Ledger:
+    """B was made from A, which has changed since; C, which is made from B, is missing."""
+    from assetflow import Eager
+    from tests.ledger.making import NOW, A, B, C, deploy_maker, update
+
+    deploy_maker(ledger, Eager(), [B], [A], "make-b/x", code_version="1")
+    deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
+    for asset, version in ((A, "first"), (B, "made"), (A, "second")):
+        ledger.writer.events.record([update(asset, data_version=version)], NOW)
+    return ledger
+
+
+@pytest.fixture
+def failed(ledger: Ledger) -> Place:
+    """The run of the flow `core/lake` has failed."""
+    from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
+
+    place = Place(ledger)
+    place.deploy("core/lake", kept([RAW], [CORE]))
+    place.end(only(place.update(RAW)), "failed")
+    return place

@@ -9,17 +9,7 @@ from tests.cli.conftest import Call
 from tests.ledger.making import NOW, A, B, C, deploy_maker, update
 
 
-@pytest.fixture
-def made(ledger: Ledger) -> Ledger:
-    """B is made from A, and C from B; A has changed since B was made, and C is missing."""
-    deploy_maker(ledger, Eager(A), [B], [A], "make-b/x", code_version="1")
-    deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
-    for asset, version in ((A, "first"), (B, "made"), (A, "second")):
-        ledger.writer.events.record([update(asset, data_version=version)], NOW)
-    return ledger
-
-
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("stale")
 def test_every_asset_that_an_eager_flow_needs_is_listed(call: Call) -> None:
     assert [each["state"] for each in call("assets", "status", "--json").json] == ["source", "stale", "missing"]
     _, raw, fact, board = call("assets", "status").out.splitlines()
@@ -31,7 +21,7 @@ def test_every_asset_that_an_eager_flow_needs_is_listed(call: Call) -> None:
     assert call("assets", "status", B.uri).out.splitlines()[:2] == [f"{B.uri}  ▲ stale", "made by make-b/x"]
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("stale")
 def test_the_plan_says_what_runs_and_what_waits(call: Call) -> None:
     first, second = call("plan", "--json").json
     assert [each["targets"][0]["verdict"] for each in (first, second)] == ["in_progress", "waits"]
@@ -39,7 +29,7 @@ def test_the_plan_says_what_runs_and_what_waits(call: Call) -> None:
     assert "when make-b/x ended" in call("plan", "make-c").out
 
 
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("stale")
 def test_a_plan_of_a_time_that_is_over_is_refused(call: Call) -> None:
     answer = call("plan", "--at", "2026-01-01T12:00")
     assert answer.code != 0

@@ -5,7 +5,7 @@ import pytest
 from assetflow.ledger import Ledger
 from tests.cli.conftest import Call
 from tests.cli.shop import CUSTOMERS, HOURLY, NOON, ORDERS, ROLLED_UP, deploy, event_id, update
-from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
+from tests.ledger.write.test_kept import RAW, Place
 
 
 def queued(call: Call, consumer: str) -> list[str]:
@@ -93,14 +93,6 @@ def test_a_waiting_decision_is_given_up_by_somebody_for_a_reason(ledger: Ledger,
     assert again.code == 2
     assert "does not wait for its run" in again.err
     assert call("queue", "replay", str(decision.id)).code == 0
-
-
-@pytest.fixture
-def failed(ledger: Ledger) -> Place:
-    place = Place(ledger)
-    place.deploy("core/lake", kept([RAW], [CORE]))
-    place.end(only(place.update(RAW)), "failed")
-    return place
 
 
 def test_8_7_a_retry_asks_for_a_run(failed: Place, call: Call) -> None:

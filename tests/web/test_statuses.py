@@ -2,24 +2,11 @@
 
 import pytest
 
-from assetflow import Eager
-from assetflow.ledger import Ledger
-from tests.cli.shop import NOON
-from tests.ledger.making import A, B, C, deploy_maker, update
+from tests.ledger.making import A, B, C
 from tests.web.conftest import Site
 
 
-@pytest.fixture
-def made(ledger: Ledger) -> Ledger:
-    """B was made from A, which has changed since; C is missing."""
-    deploy_maker(ledger, Eager(), [B], [A], "make-b/x", code_version="1")
-    deploy_maker(ledger, Eager(), [C], [B], "make-c/x")
-    for asset, version in ((A, "first"), (B, "made"), (A, "second")):
-        ledger.writer.events.record([update(asset, data_version=version)], NOON)
-    return ledger
-
-
-@pytest.mark.usefixtures("made")
+@pytest.mark.usefixtures("stale")
 def test_the_pages_of_an_asset_its_source_and_its_reader_say_what_has_changed(site: Site) -> None:
     part = site.page("/asset/status", params={"asset": B.uri})
     assert "stale" in part.text

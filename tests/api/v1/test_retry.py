@@ -13,17 +13,9 @@ from tests.api.conftest import Api, MakeApi
 from tests.api.fake_prefect import FakePrefect
 from tests.cli.shop import deploy, update
 from tests.ledger.making import NOW
-from tests.ledger.write.test_kept import CORE, RAW, Place, kept, only
+from tests.ledger.write.test_kept import RAW, Place, only
 
 RETRY = "/api/v1/consumers/core/lake/retry"
-
-
-@pytest.fixture
-def failed(ledger: Ledger) -> Place:
-    place = Place(ledger)
-    place.deploy("core/lake", kept([RAW], [CORE]))
-    place.end(only(place.update(RAW)), "failed")
-    return place
 
 
 def test_8_7_a_retry_makes_a_decision_and_tells_the_evaluator(failed: Place, make_api: MakeApi) -> None:
