@@ -7,8 +7,9 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from assetflow.core.rules.ended_runs import EndedRun
+from assetflow.core.rules.ended_runs import EndedRun, run_name
 from assetflow.core.values.events import Origin, SourceFlowRun
+from assetflow.core.values.keeping import Cause
 from assetflow.ledger import Ledger
 from tests.ledger.making import NOW, A, B, deploy, deploy_maker, event, recording
 
@@ -29,6 +30,14 @@ def failing(ledger: Ledger) -> list[tuple[str, str | None, int]]:
 
 def updated(ledger: Ledger, minute: float, *assets: Any, **fields: Any) -> None:
     ledger.writer.events.record([recording(*(event(each, occurred=at(minute), **fields) for each in assets))], NOW)
+
+
+def test_what_is_said_of_a_run() -> None:
+    run = ended(uuid4(), 17, "crashed", "mon", flow="orders-producer/shop")
+    assert run.as_maker() == "orders-producer/shop crashed for mon at 2026-01-01 12:17:00 UTC: it broke"
+    assert replace(run, target_key=None, error=None).as_maker().endswith("/shop crashed at 2026-01-01 12:17:00 UTC")
+    causes = (Cause("data", "s3://lake/raw"), Cause("missing", "s3://lake/core"), Cause("code"))
+    assert run_name(UUID(int=0), "mon", (), causes) == "mon-000000 · raw changed and 2 more"
 
 
 @pytest.mark.rule("4.9")

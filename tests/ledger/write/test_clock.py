@@ -187,6 +187,16 @@ def test_what_prefect_shows_late_counts_right_after_what_is_decided(sqlite_ledge
     assert noon.update(9, A, found=4).events[0].recorded == NOW + hours(4), "never in the future"
 
 
+@pytest.mark.rule("9.6")
+def test_an_update_is_decided_at_once_when_the_clock_has_caught_up(sqlite_ledger: Ledger) -> None:
+    noon = Noon(sqlite_ledger, (A & B).within(hours(1)))
+    noon.update(0, A)
+    noon.update(1.5, B)
+    noon.passes(1.5)
+    noon.update(2, A)
+    assert noon.runs() == [(2, 2)]
+
+
 @pytest.mark.rule("9.8")
 def test_a_missed_deadline_is_announced_until_it_is_known(sqlite_ledger: Ledger) -> None:
     noon, deadlines = Noon(sqlite_ledger, A & B, deadline=Deadline(hours(1))), sqlite_ledger.writer.deadlines

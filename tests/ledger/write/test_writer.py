@@ -2,12 +2,13 @@
 
 from datetime import timedelta
 from threading import Thread
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from assetflow.core.values.assets import Asset
-from assetflow.core.values.events import Origin, SourceFlowRun, SourceTaskRun
+from assetflow.core.values.events import Origin, Recording, SourceFlowRun, SourceTaskRun
 from assetflow.errors import InvalidSchedule, NameTaken, UnknownConsumer, UnknownEvent
 from assetflow.ledger import Ledger, Reader
 from assetflow.ledger.records import EventFilter
@@ -37,6 +38,23 @@ def test_event_comes_back_as_it_was(ledger: Ledger) -> None:
     assert (read.sequence, read.recorded) == (1, LATER)
     assert list(read.extra) == ["z", "a", "__prefect_kind"]
     assert ledger.reader.events.find(EventFilter(flow_run_id=run.id)) == [made]
+
+
+@pytest.mark.rule("2.2")
+def test_an_attempt_comes_in_parts_and_a_later_one_is_no_other_update(ledger: Ledger) -> None:
+    run, parts, later = uuid4(), (event(), event(extra={"part": 2})), event(occurred=LATER)
+    for each in (*parts, later, *parts):
+        ledger.writer.events.record([Recording(run, (each,))], LATER)
+    assert [each.id for each in ledger.reader.events.find()] == [each.id for each in parts]
+
+
+@pytest.mark.parametrize("has", [{"group": "lake"}, {"extra": {"owner": "me"}}])
+def test_an_asset_that_is_told_without_a_description_keeps_it(ledger: Ledger, has: dict[str, Any]) -> None:
+    for asset in (Asset(A.uri, **has), A):
+        ledger.writer.events.record([update(asset)], NOW)
+    read = ledger.reader.assets.get(uri=A.uri)
+    assert read is not None
+    assert (read.record.group, read.record.extra) == (has.get("group", ""), has.get("extra", {}))
 
 
 def test_same_name_of_another_deployment_is_a_new_consumer(ledger: Ledger) -> None:
