@@ -18,12 +18,8 @@ ADDED = "deployments:\n- name: new\n  entrypoint: flows.py:report\n"
 
 
 def test_an_empty_folder_gets_the_project_of_the_tutorial_once(tmp_path: Path) -> None:
-    assert [line.partition(":")[0] for line in begin_project(tmp_path)] == [
-        "wrote flows.py",
-        "wrote prefect.yaml",
-        "wrote test_flows.py",
-        "wrote .gitignore",
-    ]
+    told = ["wrote flows.py", "wrote prefect.yaml", "wrote test_flows.py", "wrote .gitignore"]
+    assert [line.partition(":")[0] for line in begin_project(tmp_path)] == told
     shown = dict(re.findall(r"^```\w+ (?:title=\"|\{#)(\S+)[\"}]\n(.*?)^```", PAGE, re.M | re.S))
     for name in ("flows.py", "prefect.yaml", "test_flows.py"):
         assert (tmp_path / name).read_text() == shown[name]

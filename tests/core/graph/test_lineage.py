@@ -39,13 +39,8 @@ def chain(length: int) -> Graph:
 def test_only_what_is_near_is_asked_for() -> None:
     graph = chain(50)
     found = neighbourhood(graph.edges_of, asset("a10"), 2, kinds=ALL, most=100)
-    assert {node.value: distance for node, distance in found.distances.items()} == {
-        "a10": 0,
-        "f9": 1,
-        "f10": 1,
-        "a9": 2,
-        "a11": 2,
-    }
+    near = {"a10": 0, "f9": 1, "f10": 1, "a9": 2, "a11": 2}
+    assert {node.value: distance for node, distance in found.distances.items()} == near
     assert found.more == {asset("a9"), asset("a11")}
     assert len(found.edges) == 4
     assert len(graph.asked) == 3
