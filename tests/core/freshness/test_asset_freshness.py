@@ -1,4 +1,4 @@
-"""A state that cannot be judged up to now is not known, if a version that nobody knows of could have changed it."""
+"""A state that cannot be judged up to now may be unknown; and what will be too old at its next deadline."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -37,3 +37,13 @@ def test_8_13_the_state_is_unknown_if_it_may_have_changed(
         words = f"unknown since {since:%Y-%m-%d %H:%M:%S} UTC: Prefect does not answer"
         assert (found.state_in_words, found.shown(NOON).why) == (words, "Prefect does not answer")
         assert found.record.state_since == since
+
+
+@pytest.mark.parametrize(
+    ("policy", "state", "soon"), [(AT_NINE, "pass", NOON + 21 * HOUR), (AT_NINE, "fail", None), (ALWAYS, "pass", None)]
+)
+def test_8_13_what_will_be_too_old_at_the_next_deadline(
+    policy: FreshnessPolicy, state: State, soon: datetime | None
+) -> None:
+    record = PolicyRecord(policy, NOON - 24 * HOUR, state, NOON - 6 * HOUR, NOON - 2 * HOUR)
+    assert AssetFreshness.of("s3://lake/a", record, None, None).too_old_at(NOON) == soon
