@@ -38,6 +38,7 @@ def test_what_is_said_of_a_run() -> None:
     assert replace(run, target_key=None, error=None).as_maker().endswith("/shop crashed at 2026-01-01 12:17:00 UTC")
     causes = (Cause("data", "s3://lake/raw"), Cause("missing", "s3://lake/core"), Cause("code"))
     assert run_name(UUID(int=0), "mon", (), causes) == "mon-000000 · raw changed and 2 more"
+    assert run_name(UUID(int=0), None, ()) == "refresh-000000"
 
 
 @pytest.mark.rule("4.9")

@@ -13,7 +13,7 @@ from assetflow.core.values.consumers import Decision
 from assetflow.errors import Conflict, InvalidCall, UnknownBackfill
 from assetflow.ledger import Ledger
 from assetflow.ledger.write import backfills as writing
-from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept
+from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
 
 DAY = Asset("s3://lake/day")
 
@@ -77,6 +77,14 @@ def test_8_18_a_stopped_backfill_asks_for_nothing_and_holds_nothing(place: Place
     assert after.kind == "backfill"
     place.run("board", after, BOARD)
     assert state(place) == ("completed", {"done": 2})
+
+
+def test_8_18_a_resumed_backfill_takes_off_what_no_flow_makes_any_more(place: Place) -> None:
+    fresh_chain(place)
+    place.end(only(begin(place, CORE.uri)), "failed")
+    place.ledger.writer.consumers.remove(place.consumers["core"].id, place.later())
+    assert not place.ledger.writer.backfills.resume(1, place.later())
+    assert state(place) == ("failed", {"removed": 2})
 
 
 @pytest.mark.rule("8.18")

@@ -6,12 +6,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from sqlalchemy import select
 
 from assetflow.core.freshness.state import state as freshness_state
 from assetflow.core.partitions import IdentityMapper
 from assetflow.core.values.consumers import Decision
 from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
+from assetflow.ledger.sql.freshness_tables import TARGET
 from tests.environment.postgres import new_database
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
 
@@ -92,6 +94,8 @@ def pause_and_resume(place: Place, *updates: str) -> list[Decision]:
 def test_8_18_a_deploy_judges_the_greatest_keys_and_the_clock_the_others(few: Place) -> None:
     assert keys(few.deploy("core", FLOW)) == KEYS[:14:-1]
     assert counts(few) == {"in_progress": 5, "owed": 15}
+    with few.ledger.reads() as connection:
+        assert {*connection.scalars(select(TARGET.c.failures))} == {0}
     assert keys(look(few)) == KEYS[14:9:-1]
     with Ledger.open(few.ledger._engine.url.render_as_string(hide_password=False)) as other:
         # Another process goes on where one ended.

@@ -50,11 +50,11 @@ def test_an_attempt_comes_in_parts_and_a_later_one_is_no_other_update(ledger: Le
 
 @pytest.mark.parametrize("has", [{"group": "lake"}, {"extra": {"owner": "me"}}])
 def test_an_asset_that_is_told_without_a_description_keeps_it(ledger: Ledger, has: dict[str, Any]) -> None:
-    for asset in (Asset(A.uri, **has), A):
+    for asset in (Asset(A.uri, group="first"), Asset(A.uri, **has), A):
         ledger.writer.events.record([update(asset)], NOW)
     read = ledger.reader.assets.get(uri=A.uri)
     assert read is not None
-    assert (read.record.group, read.record.extra) == (has.get("group", ""), has.get("extra", {}))
+    assert (read.record.group, read.record.extra) == (has.get("group", "first"), has.get("extra", {}))
 
 
 def test_same_name_of_another_deployment_is_a_new_consumer(ledger: Ledger) -> None:
