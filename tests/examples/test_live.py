@@ -96,11 +96,8 @@ def test_what_a_task_tells_is_the_extra(h: Harness) -> None:
     h.deploy(metadata_consumer)
     h.run(metadata_producer)
     runs = h.settle(execute=False).runs(metadata_consumer)
-    assert [[event.extra for event in run.events] for run in runs] == [
-        [{"row_count": 3}],
-        [{"row_count": 3}],
-        [{"attempt_2": True, "row_count": 3}],
-    ]
+    extras = [[{"row_count": 3}], [{"row_count": 3}], [{"attempt_2": True, "row_count": 3}]]
+    assert [[event.extra for event in run.events] for run in runs] == extras
 
 
 # Example 10: a task reads the past updates of its inlets, those of its own flow run included.

@@ -37,11 +37,8 @@ def test_a_project_keeps_its_flows_and_its_lines(tmp_path: Path) -> None:
     list(begin_project(tmp_path))
     completed = (tmp_path / "prefect.yaml").read_text()
     assert [line for line in completed.splitlines() if line in mine.splitlines()] == mine.splitlines()
-    assert [each["entrypoint"] for each in yaml.safe_load(completed)["deployments"]] == [
-        "flows/a.py:a",
-        "shop.py:produce",
-        "shop.py:report",
-    ]
+    entrypoints = ["flows/a.py:a", "shop.py:produce", "shop.py:report"]
+    assert [each["entrypoint"] for each in yaml.safe_load(completed)["deployments"]] == entrypoints
     assert "from shop import" in (tmp_path / "test_shop.py").read_text()
     assert (tmp_path / ".gitignore").read_text() == "lake/\n*.csv\n.assetflow/\n.venv/\n__pycache__/\n"
 

@@ -35,11 +35,8 @@ def test_a_message_and_a_file_are_updates_that_start_runs(h: Harness) -> None:
     assert (found.extra["path"], found.extra["size"]) == ("/data/in/date=2026-01-02/a.json", 20)
     h.file("landing", "/data/in/date=2026-01-03/a.json")
     runs = h.settle().runs(report)
-    assert [(run.partition_key, run.uris) for run in runs] == [
-        ("2026-01-01", [ORDERS.uri]),
-        ("2026-01-02", [FILES.uri]),
-        ("2026-01-03", [FILES.uri]),
-    ]
+    expected = [("2026-01-01", [ORDERS.uri]), ("2026-01-02", [FILES.uri]), ("2026-01-03", [FILES.uri])]
+    assert [(run.partition_key, run.uris) for run in runs] == expected
 
 
 @pytest.mark.parametrize(

@@ -122,11 +122,8 @@ def test_a_key_goes_to_partitioned_consumers_only(assets: AssetApi) -> None:
 def test_queued_events_are_read_and_deleted(shop: Ledger, assets: AssetApi) -> None:
     number = number_of(assets, ORDERS.uri)
     (queued,) = assets.get_asset_queued_events(number).queued_events
-    assert (queued.dag_id, queued.asset_id, queued.created_at) == (
-        "report.nightly",
-        number,
-        NOON + timedelta(minutes=1),
-    )
+    expected = ("report.nightly", number, NOON + timedelta(minutes=1))
+    assert (queued.dag_id, queued.asset_id, queued.created_at) == expected
     assert assets.get_dag_asset_queued_events("report.nightly").total_entries == 1
     deployment = str(shop.reader.consumers.all()[0].consumer.deployment_id)
     assert assets.get_dag_asset_queued_event(deployment, number) == queued

@@ -17,6 +17,7 @@ def test_runs_are_made_for_a_span_but_at_least_and_at_most_so_many(hours: float,
     lead = Lead(within=timedelta(hours=hours), at_least=2, at_most=5)
     found = plan(TIMER, NOW, lead)
     assert [tick.time.hour for tick in found.ticks] == list(range(9, 9 + made))
+    assert not plan(TIMER.moved(found.ticks[-1].time), NOW, lead).ticks
 
 
 def test_runs_are_left_behind_by_another_timetable_a_pause_and_an_end() -> None:

@@ -75,11 +75,8 @@ def test_rule_10_2_a_batch_is_one_recording_for_the_watchers_that_ask_for_it() -
     given = intake(
         queued("batch", timedelta(seconds=5)), queued("each"), bodies=(b'{"day": "1"}', b"{", b'{"day": "2"}')
     )
-    assert [[event.uri for event in each.events] for each in given.recordings] == [
-        ["each"],
-        ["each"],
-        ["batch", "batch"],
-    ]
+    uris = [["each"], ["each"], ["batch", "batch"]]
+    assert [[event.uri for event in each.events] for each in given.recordings] == uris
     assert [each.watchers for each in given.refused] == [("batch", "each")]
     assert given.poison == [1]
 

@@ -188,6 +188,14 @@ def test_what_prefect_shows_late_counts_right_after_what_is_decided(sqlite_ledge
 
 
 @pytest.mark.rule("9.6")
+def test_recordings_of_one_instant_that_had_to_wait_are_decided_one_by_one(sqlite_ledger: Ledger) -> None:
+    noon = Noon(sqlite_ledger, A & B, deadline=Deadline(hours(1)))
+    for hour, assets in ((0, [A]), (2, [B]), (2, [A, B])):
+        noon.update(hour, *assets)
+    assert noon.runs(2) == [(2, 2), (2, 2)]
+
+
+@pytest.mark.rule("9.6")
 def test_an_update_is_decided_at_once_when_the_clock_has_caught_up(sqlite_ledger: Ledger) -> None:
     noon = Noon(sqlite_ledger, (A & B).within(hours(1)))
     noon.update(0, A)

@@ -49,6 +49,7 @@ def what_happens(place: Place, steps: str) -> list[Decision]:
         "update": lambda: place.update(RAW),
         "deploy": lambda: place.deploy("core", kept([RAW], [CORE], code="2")),
         "start": lambda: place.ledger.writer.runs.began(run, place.later(), place.now),
+        "late start": lambda: place.ledger.writer.runs.began(run, place.now - timedelta(seconds=0.5), place.later()),
         "early start": lambda: place.ledger.writer.runs.began(run, place.now + timedelta(hours=1), place.later()),
         "make": lambda: place.make("core", made, CORE, run=run),
         "make of the first": lambda: place.make("core", made, CORE, pins={RAW.uri: 1}, run=run),
@@ -67,6 +68,8 @@ def what_happens(place: Place, steps: str) -> list[Decision]:
         ("update, fail", ["missing"]),
         ("update, start, fail", []),
         ("start, update, fail", ["missing"]),
+        # The start is heard of after an update that came half a second later.
+        ("update, late start, fail", ["missing"]),
         # The clock of the run goes ahead: its start is not after the moment at which it is heard.
         ("early start, update, fail", ["missing"]),
         # What a task has not read is not tried, whatever the clocks say.
