@@ -30,4 +30,4 @@ def test_answer_is_the_expected_one(scenario: dict[str, Any], expected: dict[str
 
 
 def test_all_cases_are_there_and_no_two_have_one_name() -> None:
-    assert len({case.id for case in cases()}) == len(cases()) == 940
+    assert len({case.id for case in cases()}) == len(cases()) == 941
