@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from assetflow.core.compare import Change, Comparison, Fold, Replayed, replay_in_words
@@ -158,9 +158,14 @@ def _happens(ledger: Ledger, now: datetime, what: str, key: str | None, aliased:
 # A fifth of the schedules each.
 @pytest.mark.parametrize("part", range(5))
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=9, deadline=None, phases=[Phase.generate]
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    max_examples=9,
+    deadline=None,
+    phases=[Phase.explicit, Phase.generate],
 )
 @given(steps=STEPS, begins=st.integers(0, 3000))
+# Runs of a coalescing consumer end while it is replayed.
+@example(steps=[(5, what, None, False) for what in ("a", "a", "end", "a", "end", "a")], begins=0)
 def test_rule_11_6_an_unchanged_consumer_differs_in_nothing_from_its_recorded_decisions(
     new_sqlite: NewLedger, part: int, steps: list[tuple[int, str, str | None, bool]], begins: int
 ) -> None:
