@@ -32,6 +32,8 @@ from assetflow.core.partitions import (
 from assetflow.core.partitions.ranges import KeySeries, read_period, series_of_keys
 from assetflow.core.rules.timers import target_keys_between
 from assetflow.core.time.timetables import CronPartitionTimetable
+from assetflow.core.values.assets import Asset
+from assetflow.core.values.schedule_values import PartitionedAssetTimetable, to_schedule
 from assetflow.core.values.schedules import Schedule
 from assetflow.errors import InvalidEvent, InvalidPartition, MappingError
 
@@ -225,6 +227,13 @@ def test_a_cron_tells_its_keys_whatever_its_offset() -> None:
     start, end = read_period("2026-11-20")[0], read_period("2026-11-23")[1]
     found = target_keys_between(Schedule(timetable=timetable), start, end, tuple)
     assert found == ("2026-11-20", "2026-11-23")
+
+
+def test_a_mapper_that_is_given_for_a_name_tells_the_keys_of_the_asset_with_that_name() -> None:
+    mappers = {Asset.ref(name="hits"): StartOfDayMapper()}
+    hits = PartitionedAssetTimetable(assets=Asset("s3://lake/hits", name="hits"), partition_mapper_config=mappers)
+    start, end = read_period("2026-11-20")[0], read_period("2026-11-21")[1]
+    assert target_keys_between(to_schedule(hits), start, end, tuple) == ("2026-11-20", "2026-11-21")
 
 
 @pytest.mark.parametrize("every", ["hour", "day", "week", "month", "year"])
