@@ -81,11 +81,8 @@ def test_rule_11_4_what_is_added_removed_renamed_and_refused(ledger: Ledger) -> 
     kinds = {"added/shop": "added", "gone/shop": "removed", "new/shop": "renamed", "taken/shop": "refused"}
     assert {each.consumer: each.kind for each in found.consumers} == kinds
     assert found.unchanged == 1
-    assert {each.consumer: each.automation for each in found.consumers if each.automation} == {
-        "added/shop": "made",
-        "gone/shop": "removed",
-        "new/shop": "made",
-    }
+    automations = {"added/shop": "made", "gone/shop": "removed", "new/shop": "made"}
+    assert {each.consumer: each.automation for each in found.consumers if each.automation} == automations
     assert "belongs to" in next(each.refused for each in found.consumers if each.refused)
 
 

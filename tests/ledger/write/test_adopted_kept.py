@@ -219,8 +219,7 @@ def owed_after_rebuild(ledger: Ledger, *recordings: Recording) -> int:
     text = declaration_to_text(kept([RAW], [CORE]))
     ledger.writer.consumers.deploy("core", uuid5(SPACE, "core"), None, text, paused=False, held=False, now=minutes(0))
     ledger.writer.events.begin_adoption([])
-    for recording in recordings:
-        ledger.writer.events.record([recording], minutes(60))
+    ledger.writer.events.record(recordings, minutes(60))
     return len(ledger.writer.events.end_adoption(minutes(60)))
 
 
@@ -232,3 +231,11 @@ def test_rule_8_2_a_rebuilt_ledger_owes_only_what_came_during_the_run(
     others, raw = [updated(LEFT, minutes(1)) for _ in range(before)], updated(RAW, minutes(2))
     later, pin = [updated(RAW, minutes(3))] * came, Pin(3, raw.events[0].id, minutes(2))
     assert owed_after_rebuild(new_ledger(), *others, raw, *later, made(CORE, {RAW.uri: pin}, minutes(4))) == came
+
+
+@pytest.mark.parametrize("came", [0, 1])
+def test_rule_8_2_a_pin_of_an_unknown_event_is_the_newest_one_up_to_its_instant(
+    new_ledger: NewLedger, came: int
+) -> None:
+    raw, later, pin = updated(RAW, minutes(2)), [updated(RAW, minutes(3))] * came, Pin(3, uuid4(), minutes(2))
+    assert owed_after_rebuild(new_ledger(), raw, *later, made(CORE, {RAW.uri: pin}, minutes(4))) == came
