@@ -18,7 +18,8 @@ def used() -> float:
 
 
 def is_limited(item: pytest.Item) -> bool:
-    return not any(item.get_closest_marker(name) for name in OTHERS)
+    """Return True in a process of `make test`: who runs one test, or changes the code, may wait longer."""
+    return hasattr(item.config, "workerinput") and not any(item.get_closest_marker(name) for name in OTHERS)
 
 
 def refuse_long(seconds: float) -> None:
