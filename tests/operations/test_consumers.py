@@ -69,10 +69,8 @@ def test_missed_deadlines_are_listed_newest_first(ledger: Ledger, call: Call, si
     update(ledger, ORDERS, 1)
     ledger.writer.clock.run(NOON + timedelta(hours=4), NOON + timedelta(hours=4))
     told = call("deadlines", "ls", "--json").json
-    assert [(each["consumer"], each["due"], each["then"]) for each in told] == [
-        ("audit/shop", "2026-01-01T14:01:00Z", "skip"),
-        ("report/shop", "2026-01-01T13:01:00Z", "run"),
-    ]
+    expected = [("audit/shop", "2026-01-01T14:01:00Z", "skip"), ("report/shop", "2026-01-01T13:01:00Z", "run")]
+    assert [(each["consumer"], each["due"], each["then"]) for each in told] == expected
     assert (told[0]["queued"], told[0]["missing"], told[0]["target_key"]) == (1, [CUSTOMERS.uri], None)
     assert site.get("/api/v1/deadlines/missed").json()["items"] == told
     assert call("deadlines", "ls", "--consumer", "report", "--json").json == told[1:]

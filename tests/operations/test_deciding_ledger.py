@@ -69,9 +69,7 @@ def test_what_came_before_reaches_the_other_ledger(ledger: Ledger, call: Call, m
         before = artifacts.call_count
         assert call("emit", ORDERS.uri, "--id", str(new), "--json").json["via"] == "prefect"
         sent = [recording_from_artifact(json.loads(each.request.content)) for each in list(artifacts.calls)[before:]]
-    assert [(event.id, event.extra, event.sequence) for each in sent for event in each.events] == [
-        (lost, {"rows": 1}, None),
-        (new, {}, None),
-    ]
+    expected = [(lost, {"rows": 1}, None), (new, {}, None)]
+    assert [(event.id, event.extra, event.sequence) for each in sent for event in each.events] == expected
     assert ledger.reader.cursor(TAKEN_OVER) == OTHER
     assert only_here(ledger.reader) == []

@@ -38,10 +38,8 @@ def test_begin_show_stop_and_resume(api: Api, place: Place) -> None:
     ((record, _),) = place.ledger.reader.decisions.waiting()
     assert (record.kind, record.target_key) == ("backfill", "2026-11-01")
     shown = api.get(f"{PATH}/1").json()
-    assert [(each["wave"], each["consumer"], each["counts"]["todo"]) for each in shown["waves"]] == [
-        (0, "core/shop", 1),
-        (1, "board/shop", 2),
-    ]
+    waves = [(0, "core/shop", 1), (1, "board/shop", 2)]
+    assert [(each["wave"], each["consumer"], each["counts"]["todo"]) for each in shown["waves"]] == waves
     (running,) = api.get(f"{PATH}/1/targets", params={"state": "asked"}).json()["items"]
     assert (running["consumer"], running["decision_id"]) == ("core/shop", str(record.id))
     assert api.post(f"{PATH}/1/stop", json={}).json()["state"] == "stopped"

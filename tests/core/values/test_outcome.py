@@ -39,10 +39,8 @@ def test_rule_1_6_an_update_has_all_names_that_the_task_gives_to_the_uri() -> No
     outcome = TaskOutcome([*named, X, Y])
     outcome.add("x", named[0])
     outcome.add("y", named[1])
-    assert [(each.asset.names, each.aliases) for each in outcome.updates()] == [
-        (("sales", "revenue"), ()),
-        (("sales", "revenue"), ("x", "y")),
-    ]
+    expected = [(("sales", "revenue"), ()), (("sales", "revenue"), ("x", "y"))]
+    assert [(each.asset.names, each.aliases) for each in outcome.updates()] == expected
 
 
 def test_rule_2_3_assigning_an_extra_replaces_what_was_said() -> None:

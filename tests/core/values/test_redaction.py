@@ -24,11 +24,8 @@ def test_secret_keys(key: str) -> None:
 
 def test_what_is_below_is_redacted_and_the_original_stays() -> None:
     data = {"a": [{"token": {"b": 1}}, (1, {"secret": [1]})], "none": {"password": None}, "max_tokens": 7}
-    assert redact(data) == {
-        "a": [{"token": REDACTED}, [1, {"secret": REDACTED}]],
-        "none": {"password": None},
-        "max_tokens": 7,
-    }
+    redacted = {"a": [{"token": REDACTED}, [1, {"secret": REDACTED}]], "none": {"password": None}, "max_tokens": 7}
+    assert redact(data) == redacted
     assert data["a"][0] == {"token": {"b": 1}}  # pyright: ignore[reportIndexIssue]
     assert redact("x") == "x"
 

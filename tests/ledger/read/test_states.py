@@ -20,10 +20,8 @@ def test_older_and_newer_events_have_receipts_as_soon_as_they_are_consumed(ledge
     with ledger.transaction(NOW) as unit:
         _, [decision] = record_and_pass(unit.state, newer, NOW)
         found = [receipt for number in (1, 2) for receipt in unit.state.receipts.of(consumer.id, number)]
-        assert [(each.event, each.status, each.decision) for each in found] == [
-            (1, "consumed", decision.id),
-            (2, "consumed", decision.id),
-        ]
+        expected = [(1, "consumed", decision.id), (2, "consumed", decision.id)]
+        assert [(each.event, each.status, each.decision) for each in found] == expected
         assert unit.state.receipts.of(consumer.id + 1, 1) == []
     for each in (older, newer):
         [record] = ledger.reader.receipts.of_event(each.events[0].id)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from assetflow.core.rules.state.queues import Queues
 from assetflow.core.time.timetables import CronTriggerTimetable
 from assetflow.core.values.assets import Asset
 from assetflow.core.values.conditions import AtLeast
@@ -303,6 +304,30 @@ def test_a_resume_that_is_found_after_a_downtime_opens_once(new_sqlite: NewLedge
             assert len(noon.runs(32 if found else 21)) == 1
     (decision,) = first.reader.decisions.find()
     assert decision.opening == NOW + hours(18)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "options", "due"),
+    [
+        ((A & B).within(hours(6)), {"deadline": Deadline(hours(5))}, 5),
+        (A | B, {"intake": Intake(debounce=hours(2), max_wait=hours(3))}, 2),
+        (A | B, {"intake": Intake(min_events=100, max_wait=hours(3))}, 3),
+        (A.times(10) | B, {"intake": Intake(cooldown=hours(5)), "deadline": Deadline(hours(2))}, 2),
+        (Schedule(A | B, opening=opening("0 18 * * *", "0 20 * * *")), {}, 6),
+    ],
+    ids=["within", "debounce", "min_events", "times", "closed"],
+)
+def test_a_long_queue_that_waits_for_certain_is_not_read(
+    sqlite_ledger: Ledger, monkeypatch: pytest.MonkeyPatch, schedule: Any, options: dict[str, Any], due: float
+) -> None:
+    noon = Noon(sqlite_ledger, schedule, **options)
+    with monkeypatch.context() as patched:
+        patched.setattr(Queues, "queued", None)
+        for minute in range(3):
+            noon.update(minute / 60, A)
+    assert sqlite_ledger.writer.clock.run(NOW + hours(0.1), NOW + hours(0.1)).next == NOW + hours(due)
+    noon.update(0.2, B)
+    assert noon.runs(8)[0][1] == 4
 
 
 def test_an_update_of_the_instant_of_a_pause_is_decided_before_it(sqlite_ledger: Ledger) -> None:

@@ -60,10 +60,8 @@ def test_learned_makers_are_in_the_lineage_until_they_are_deleted(ledger: Ledger
     for _ in range(2):
         lineage.learn(DBT, NOW)
     edges = ledger.reader.lineage.edges_of([Node("flow", "dbt/nightly")])
-    assert [(each.source.value, each.target.value) for each in edges] == [
-        (A.uri, "dbt/nightly"),
-        ("dbt/nightly", B.uri),
-    ]
+    expected = [(A.uri, "dbt/nightly"), ("dbt/nightly", B.uri)]
+    assert [(each.source.value, each.target.value) for each in edges] == expected
     assert ledger.reader.assets.get(uri=A.uri) is not None
     ledger.writer.consumers.forget(DBT.deployment_id, NOW)
     assert ledger.reader.lineage.edges_of([Node("flow", "dbt/nightly")]) == []
