@@ -99,6 +99,7 @@ async def test_rule_10_4_a_change_is_an_update_and_the_class_begins_at_its_curso
     assert (first.origin.by, first.extra["secret"]) == ("class own_lines:Lines, 1", "hunter2")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM])
 def test_no_process_of_a_class_outlives_the_one_that_watches(tmp_path: Path, lines: Path, end: signal.Signals) -> None:
     environment = {**os.environ, "ASSETFLOW_HOME": str(tmp_path), "PREFECT_API_URL": ""}
