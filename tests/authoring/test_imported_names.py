@@ -31,10 +31,8 @@ def writes() -> list[object]:
 
 
 def test_an_extra_that_is_assigned_is_recorded() -> None:
-    assert writes.fn() == [
-        (ORDERS.uri, {"rows": 3, "day": 1, "hour": 2}, ()),
-        (CUSTOMERS.uri, {"rows": 4}, ("latest",)),
-    ]
+    expected = [(ORDERS.uri, {"rows": 3, "day": 1, "hour": 2}, ()), (CUSTOMERS.uri, {"rows": 4}, ("latest",))]
+    assert writes.fn() == expected
 
 
 def test_assets_that_are_not_declared_are_refused() -> None:

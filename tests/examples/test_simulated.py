@@ -17,10 +17,8 @@ BUCKET = "s3://asset-bucket/example.csv"
 def test_a_name_does_not_make_it_another_asset() -> None:
     named = {"asset": {"uri": BUCKET, "name": "bucket-1"}}
     assert runs({"plain": [BUCKET], "named": [named]}, updates(BUCKET)) == {"plain": [[BUCKET]], "named": [[BUCKET]]}
-    assert runs({"plain": [BUCKET], "named": [named]}, [{"event": named["asset"]}]) == {
-        "plain": [[BUCKET]],
-        "named": [[BUCKET]],
-    }
+    expected = {"plain": [[BUCKET]], "named": [[BUCKET]]}
+    assert runs({"plain": [BUCKET], "named": [named]}, [{"event": named["asset"]}]) == expected
 
 
 # Example 3: a URI is compared literally, character by character, and never as a pattern.

@@ -56,12 +56,8 @@ def test_rule_8_2_of_what_was_seen_again_one_artifact_remains_for_each_source() 
     for _ in range(4):
         look(prefect, {None: "1"})
         last = look(prefect, {"k": "1", "m": "2"}, OTHER)
-    assert prefect.told == [
-        ("", {None: "1"}),
-        ("", {"k": "1", "m": "2"}),
-        ("seen-", {None: "1"}),
-        ("seen-", {"k": "1", "m": "2"}),
-    ]
+    expected = [("", {None: "1"}), ("", {"k": "1", "m": "2"}), ("seen-", {None: "1"}), ("seen-", {"k": "1", "m": "2"})]
+    assert prefect.told == expected
     assert recording_from_artifact(list(prefect.artifacts.values())[-1]).id == last
 
 

@@ -41,11 +41,8 @@ def test_pages_of_runs_say_why_what_was_consumed_and_what_was_produced(site: Sit
     ran(ledger)
     page = site.page(f"/runs/{RUN}")
     assert "report/nightly runs because its condition held at 2026-01-01 12:02:00 UTC, with 2 events." in page.text
-    assert [row.split()[0] for row in page.rows if row.startswith(("orders", "customers", "report"))] == [
-        "orders",
-        "customers",
-        "report",
-    ]
+    shown = ["orders", "customers", "report"]
+    assert [row.split()[0] for row in page.rows if row.startswith(("orders", "customers", "report"))] == shown
     assert [given["href"] for given in page.named("a") if given.get("aria-current") == "page"] == ["/runs"]
     assert "Runs / report/nightly / Run" in page.text
     (last,) = [row for row in page.rows if "last one needed" in row]

@@ -10,11 +10,14 @@ from sqlalchemy import select
 
 from assetflow.core.freshness.state import state as freshness_state
 from assetflow.core.partitions import IdentityMapper
+from assetflow.core.values.assets import Asset
 from assetflow.core.values.consumers import Decision
+from assetflow.core.values.keeping import Catchup
 from assetflow.core.wire import FlowDeclaration
 from assetflow.ledger import Ledger
 from assetflow.ledger.sql.freshness_tables import TARGET
 from tests.environment.postgres import new_database
+from tests.ledger.sql.test_plans import statements
 from tests.ledger.write.test_kept import BOARD, CORE, RAW, Place, kept, only
 
 KEYS = [f"k{number:02}" for number in range(20)]
@@ -89,6 +92,22 @@ def pause_and_resume(place: Place, *updates: str) -> list[Decision]:
     for key in updates:
         assert not place.update(RAW, key)
     return consumers.switch(number, paused=False, now=place.later())[1]
+
+
+@pytest.mark.parametrize("catchup", ["all", "latest", "none"])
+def test_8_16_a_deploy_judges_any_number_of_keys_with_the_same_statements(place: Place, catchup: Catchup) -> None:
+    place.deploy("first", kept([RAW], [CORE]))
+    sent: dict[int, list[int]] = {20: [], 200: []}
+    for number in sent:
+        raw, core = Asset(f"s3://raw/{number}"), Asset(f"s3://core/{number}")
+        for key in range(number):
+            place.update(raw, str(key))
+            place.update(core, str(key))
+        for code in ("1", "2"):
+            with statements(place.ledger) as found:
+                place.deploy(f"{number}", kept([raw], [core], mapper=BY_KEY, catchup=catchup, code=code))
+            sent[number].append(len(found))
+    assert sent[20] == sent[200]
 
 
 def test_8_18_a_deploy_judges_the_greatest_keys_and_the_clock_the_others(few: Place) -> None:
