@@ -20,7 +20,7 @@ from assetflow.core.values.events import AssetEvent
 from assetflow.ledger import Ledger, UnitOfWork
 from assetflow.ledger.fold.freshness_source import FreshnessTables
 from assetflow.ledger.fold.freshness_writing import write_freshness
-from assetflow.ledger.sql.tables import DECISION, RECEIPT
+from assetflow.ledger.sql.tables import DECISION, NO_CONSUMER, RECEIPT
 from tests.conformance.comparison import differences
 from tests.ledger.conftest import NewLedger
 from tests.ledger.making import NOW
@@ -90,7 +90,7 @@ class TwoStates:
         """Check that the table has exactly the receipts that the memory has."""
         self._renew()
         columns = (RECEIPT.c.sequence, RECEIPT.c.consumer, RECEIPT.c.target_key, RECEIPT.c.status)
-        mine = {(r.event, r.consumer or 0, r.target_key, r.status) for r in self._mine.changes.all_receipts()}
+        mine = {(r.event, r.consumer or NO_CONSUMER, r.target_key, r.status) for r in self._mine.changes.all_receipts()}
         assert {tuple(row) for row in self._connection.execute(select(*columns))} == mine
 
     def _twin(self) -> State:

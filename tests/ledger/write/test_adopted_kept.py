@@ -214,12 +214,13 @@ def minutes(number: float) -> datetime:
     return NOW + timedelta(minutes=number)
 
 
-def owed_after_rebuild(ledger: Ledger, *recordings: Recording) -> int:
-    """Return how many runs a ledger asks for that is made anew from these recordings."""
+def owed_after_rebuild(ledger: Ledger, *recordings: Recording, at_once: bool = False) -> int:
+    """Return how many runs a ledger asks for that is made anew from these recordings, found one by one or at once."""
     text = declaration_to_text(kept([RAW], [CORE]))
     ledger.writer.consumers.deploy("core", uuid5(SPACE, "core"), None, text, paused=False, held=False, now=minutes(0))
     ledger.writer.events.begin_adoption([])
-    ledger.writer.events.record(recordings, minutes(60))
+    for batch in [recordings] if at_once else zip(recordings):
+        ledger.writer.events.record(batch, minutes(60))
     return len(ledger.writer.events.end_adoption(minutes(60)))
 
 
@@ -233,9 +234,11 @@ def test_rule_8_2_a_rebuilt_ledger_owes_only_what_came_during_the_run(
     assert owed_after_rebuild(new_ledger(), *others, raw, *later, made(CORE, {RAW.uri: pin}, minutes(4))) == came
 
 
+@pytest.mark.parametrize("at_once", [False, True])
 @pytest.mark.parametrize("came", [0, 1])
 def test_rule_8_2_a_pin_of_an_unknown_event_is_the_newest_one_up_to_its_instant(
-    new_ledger: NewLedger, came: int
+    new_ledger: NewLedger, came: int, at_once: bool
 ) -> None:
     raw, later, pin = updated(RAW, minutes(2)), [updated(RAW, minutes(3))] * came, Pin(3, uuid4(), minutes(2))
-    assert owed_after_rebuild(new_ledger(), raw, *later, made(CORE, {RAW.uri: pin}, minutes(4))) == came
+    read = made(CORE, {RAW.uri: pin}, minutes(4))
+    assert owed_after_rebuild(new_ledger(), raw, *later, read, at_once=at_once) == came
