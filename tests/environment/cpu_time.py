@@ -22,8 +22,8 @@ def is_limited(item: pytest.Item) -> bool:
 
 
 def refuse_long(seconds: float) -> None:
-    # A core that is shared computes less in a second: the clock of the CPU does not know it.
-    if seconds > SECONDS and (taken := seconds / max(1.0, _additions() / ADDITIONS)) > SECONDS:
+    # A core that is shared computes less in a second, and not always: the clock of the CPU does not know it.
+    if seconds > SECONDS and (taken := seconds / max(1.0, *(_additions() / ADDITIONS for _ in range(5)))) > SECONDS:
         pytest.fail(
             f"The test took {taken:.1f} s of CPU time, and in `make test` it may take {SECONDS:g} s: "
             "make it quicker, or mark it as `long`.",
