@@ -6,6 +6,7 @@ import atexit
 import logging
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
@@ -21,6 +22,8 @@ from tests.environment.needs import NEEDS, in_ci, missing
 from tests.environment.ordering import longest_first
 from tests.environment.prefect_server import PrefectServer, send_what_prefect_holds_back
 from tests.environment.processes import left_running, mark_session, stop_spark_gateway
+
+Report = pytest.TestReport | pytest.CollectReport
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +63,10 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Containers often set this one too. What a process writes to a pipe then arrives at once, and users see that later.
 os.environ.pop("PYTHONUNBUFFERED", None)
+
+# A shell that starts the tests in the background lets them ignore Ctrl-C, and so their children: Prefect's worker
+# ends on it, also after SIGTERM.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Prefect reads its settings when it is imported, so this cannot wait for a fixture.
 _clean_environment()
@@ -113,26 +120,18 @@ def _keep_pyspark_out() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    report = yield
-    _refuse_skip_in_ci(report)
-    return report
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    report = yield
-    _refuse_skip_in_ci(report)
-    return report
-
-
-def _refuse_skip_in_ci(report: pytest.TestReport | pytest.CollectReport) -> None:
+def pytest_runtest_makereport() -> Generator[None, Report, Report]:
     """In CI everything is there: a test that misses something has not been run, and nobody would see it."""
+    report = yield
     if in_ci() and report.skipped and isinstance(report.longrepr, tuple):
         reason = report.longrepr[2].removeprefix("Skipped: ")
         if reason.startswith("needs "):
             report.outcome = "failed"
             report.longrepr = f"{reason}, which this CI machine does not have"
+    return report
+
+
+pytest_make_collect_report = pytest_runtest_makereport
 
 
 @pytest.fixture(scope="session", autouse=True)
