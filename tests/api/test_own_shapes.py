@@ -211,12 +211,13 @@ def test_no_field_of_an_answer_is_optional_and_operation_ids_are_verbs_with_noun
     ] == []
 
 
-def test_every_list_takes_a_page_and_refuses_what_is_none(api: Api, busy: Ledger) -> None:
+@pytest.mark.parametrize("half", [0, 1])
+def test_every_list_takes_a_page_and_refuses_what_is_none(api: Api, busy: Ledger, half: int) -> None:
     api.post("/api/v1/backfills", json={"asset": CORE.uri, "down": True})
     api.post("/api/v1/backfills", json={"asset": CORE.uri})
     document = api.get("/api/openapi.json").json()
     wanted = calls(busy)
-    lists = [name for name, method, *_ in own_operations(document) if method == "GET" and name.startswith("list_")]
+    lists = [name for name, verb, *_ in own_operations(document) if verb == "GET" and name.startswith("list_")][half::2]
     tokens: dict[str, str] = {}
     for name in lists:
         address, _ = wanted[name]
@@ -233,9 +234,9 @@ def test_every_list_takes_a_page_and_refuses_what_is_none(api: Api, busy: Ledger
             tokens[name] = token
         assert [without_age(each) for each in seen] == [without_age(each) for each in whole["items"]], name
     assert tokens.keys() == set(lists)
-    for number, name in enumerate(lists):
+    for name in lists:
         other = next(token for of, token in tokens.items() if of != name)
-        for nonsense in (other, ("nonsense", "1", "W10", "W1tdLFtdXQ", "[" * 4000, "é")[number % 6]):
+        for nonsense in (other, "nonsense", "1", "W10", "W1tdLFtdXQ", "[" * 4000, "é"):
             answer = api.get(wanted[name][0], params={"page": nonsense})
             assert (answer.status_code, answer.json()["where"]) == (422, "query.page"), (name, nonsense)
 
