@@ -18,7 +18,10 @@ from tests.environment.waiting import until
 
 pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.prefect, pytest.mark.timeout(400)]
 
+JAVA_OPTIONS = os.environ["SPARK_SUBMIT_OPTS"]
 SMALL = {"spark.executor.memory": "600m", "spark.sql.shuffle.partitions": "2", "spark.driver.host": "127.0.0.1"}
+SMALL["spark.executor.extraJavaOptions"] = JAVA_OPTIONS
+DAEMON = {"SPARK_UI_PORT": "0", "SPARK_DAEMON_MEMORY": "256m", "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS}
 
 
 @pytest.fixture
@@ -30,7 +33,7 @@ def master(tmp_path: Path) -> Iterator[str]:
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(command: str, log: Path, **settings: str) -> None:
-        env = with_our_python(os.environ) | {"SPARK_UI_PORT": "0", "SPARK_DAEMON_MEMORY": "256m"} | settings
+        env = with_our_python(os.environ) | DAEMON | settings
         with log.open("ab") as output:
             shell = ["/bin/sh", "-ec", command]
             processes.append(

@@ -31,7 +31,8 @@ class Newcomer:
 
     @property
     def env(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("ASSET_TEST_SESSION", "JAVA_HOME") if name in os.environ}
+        names = ("ASSET_TEST_SESSION", "JAVA_HOME", "SPARK_SUBMIT_OPTS")
+        kept = {name: os.environ[name] for name in names if name in os.environ}
         path = os.pathsep.join((str(self.bin), os.environ["PATH"]))
         return kept | {"HOME": str(self.folder.parent), "PATH": path, "LANG": "C.UTF-8"}
 
