@@ -6,7 +6,7 @@ READY := .venv/.ready
 # Runs a program of a dependency group in an environment of its own.
 APART := $$(command -v uv || echo .assetflow/tools/bin/uv) run --quiet --isolated --frozen --only-group
 
-.PHONY: audit help setup demo dev screenshots charts docs docs-serve docs-pages golden test test-services faults lint format types imports check clean
+.PHONY: audit help setup demo dev screenshots charts docs docs-serve docs-pages golden test test-services faults lint format types pyright mypy imports check clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-16s %s\n", $$1, $$2 }'
@@ -75,9 +75,10 @@ format: $(READY) ## mend style and formatting
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-types: $(READY) ## check the types, those of the example flows by both checkers
-	@$(BIN)/pyright
-	@$(BIN)/mypy
+types: pyright mypy ## check the types, those of the example flows by both checkers
+
+pyright mypy: $(READY)
+	@$(BIN)/$@
 
 imports: $(READY) ## check that imports go down only
 	@$(BIN)/lint-imports
