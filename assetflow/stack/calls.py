@@ -96,10 +96,13 @@ class PrefectCalls(TaskApi):
 
         Of a flow that has another name now, the newest deployment counts.
         """
+        # Somebody may deploy meanwhile: a flow is made before its deployments, so ask for these first.
+        deployments = sorted(self._pages("/deployments/filter", {}), key=lambda each: str(each["created"]))
         flows = {flow["id"]: flow["name"] for flow in self._pages("/flows/filter", {})}
         return {
             (str(each["entrypoint"]), str(each["name"])): f"{flows[each['flow_id']]}/{each['name']}"
-            for each in sorted(self._pages("/deployments/filter", {}), key=lambda each: str(each["created"]))
+            for each in deployments
+            if each["flow_id"] in flows
         }
 
     def flow_runs(self) -> list[FlowRun]:

@@ -50,3 +50,13 @@ def test_a_run_that_fails_is_not_waited_for_any_longer(respx_mock: respx.MockRou
     respx_mock.get(path__startswith="/flow_runs/").respond(json=answer)
     with PrefectCalls(API) as calls, pytest.raises(StackFailed, match=r"calm-fox ended as Failed: .*JavaNotFound"):
         calls.wait_for_run(uuid4(), 60)
+
+
+@respx.mock(base_url=API)
+def test_deployments_that_come_and_go_meanwhile_do_no_harm(respx_mock: respx.MockRouter) -> None:
+    made, gone = ({"flow_id": id_, "name": "lake", "entrypoint": id_, "created": id_} for id_ in ("1", "2"))
+    flows = [{"id": "1", "name": "load"}]
+    listed = respx_mock.post("/deployments/filter").respond(json=[made, gone])
+    respx_mock.post("/flows/filter").mock(side_effect=lambda _: httpx.Response(200, json=flows * listed.called))
+    with PrefectCalls(API) as calls:
+        assert calls.deployments() == {("1", "lake"): "load/lake"}

@@ -34,9 +34,8 @@ def test_the_demo(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "flows", tmp_path / "flows", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "prefect.yaml", tmp_path)
     before = {process.pid for process in left_running(wait=0)}
-    done = subprocess.run(
-        [sys.executable, "-m", "assetflow", "demo", "--json"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "assetflow", "demo", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     home = tmp_path / ".assetflow" / "demo"
     assert done.returncode == 0, done.stderr + what_went_wrong(done.stdout, home / "logs")
     summary = json.loads(done.stdout)

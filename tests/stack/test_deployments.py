@@ -48,14 +48,12 @@ class Site:
 
     def names(self) -> set[str]:
         """All deployments, as flow/deployment."""
-        rows = self.http.post("/flows/filter", json={}).raise_for_status().json()
-        flows = {row["id"]: row["name"] for row in rows}
-        return {f"{flows[each['flow_id']]}/{each['name']}" for each in self.deployments()}
+        with PrefectCalls(str(self.http.base_url)) as calls:
+            return set(calls.deployments().values())
 
     def call(self, *arguments: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", *arguments], env=self.env, cwd=ROOT, capture_output=True, text=True, check=False
-        )
+        command = [sys.executable, "-m", *arguments]
+        done = subprocess.run(command, env=self.env, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
@@ -106,9 +104,8 @@ def test_prefect_deploy_all(site: Site) -> None:
 def test_serve(site: Site, tmp_path: Path) -> None:
     log = tmp_path / "serve.log"
     with log.open("wb") as output:
-        serving = subprocess.Popen(
-            [sys.executable, "-m", "deployments.serve"], env=site.env, cwd=ROOT, stdout=output, stderr=output
-        )
+        command = [sys.executable, "-m", "deployments.serve"]
+        serving = subprocess.Popen(command, env=site.env, cwd=ROOT, stdout=output, stderr=output)
     try:
         until(lambda: len(site.names()) >= len(DEPLOYMENTS) or serving.poll() is not None)
         assert serving.poll() is None, log.read_text()

@@ -38,9 +38,8 @@ class Newcomer:
 
     def shell(self, commands: str) -> str:
         """Give commands to a shell in the folder; what it prints."""
-        done = subprocess.run(
-            ["bash", "-ec", commands], cwd=self.folder, env=self.env, capture_output=True, text=True, check=False
-        )
+        shell = ["bash", "-ec", commands]
+        done = subprocess.run(shell, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

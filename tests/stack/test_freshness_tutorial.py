@@ -73,9 +73,8 @@ class Folder:
         env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
         for name in ("PREFECT_API_URL", "PREFECT_HOME", "PREFECT_PROFILES_PATH"):
             env.pop(name, None)
-        done = subprocess.run(
-            ["bash", "-ec", commands], cwd=self.path, env=env, capture_output=True, text=True, check=False
-        )
+        shell = ["bash", "-ec", commands]
+        done = subprocess.run(shell, cwd=self.path, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

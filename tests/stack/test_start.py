@@ -21,9 +21,8 @@ SLEEPS = "import time; time.sleep(120)"
 
 
 def assetflow(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "assetflow", *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "assetflow", *arguments]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture

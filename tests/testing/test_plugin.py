@@ -43,8 +43,7 @@ def test_a_project_that_does_not_use_the_fixture_imports_nothing_of_ours() -> No
 def test_a_project_without_a_conftest(tmp_path: Path) -> None:
     (tmp_path / "test_shop.py").write_text(TESTS)
     clean = {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT_", "ASSETFLOW_"))}
+    env = clean | {"PREFECT_HOME": str(tmp_path)}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:asyncio", str(tmp_path)]
-    done = subprocess.run(
-        command, env=clean | {"PREFECT_HOME": str(tmp_path)}, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert "2 passed" in done.stdout, done.stdout + done.stderr

@@ -23,9 +23,8 @@ def expected() -> set[int]:
 
 
 def run(*command: str) -> str:
-    return subprocess.run(
-        [sys.executable, "-m", *command], cwd=ROOT, capture_output=True, text=True, check=False
-    ).stdout
+    called = [sys.executable, "-m", *command]
+    return subprocess.run(called, cwd=ROOT, capture_output=True, text=True, check=False).stdout
 
 
 def test_mypy_finds_each_mistake() -> None:
