@@ -10,7 +10,7 @@ LONGEST = (
     "tests/stack/test_first_project.py",
     "tests/ledger/fold/",
     "tests/stack/test_demo.py",
-    "tests/spark/test_p",
+    "tests/spark/test_publish.py",
     "tests/stack/",
     "tests/integration/test_dbt.py",
     "tests/faults/",

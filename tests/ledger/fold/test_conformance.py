@@ -138,7 +138,7 @@ def parts(files: list[Path]) -> list[Any]:
     for file in files:
         name = f"{file.parent.name} {file.stem}"
         found.append(pytest.param(file, slice(5), id=name))
-        # Only files of drawn scenarios have more: those are for rules, which tests/conformance checks in memory.
+        # Only drawn scenarios are more than 30 in a file. They are about rules: tests/conformance has all, in memory.
         if len(json.loads(file.read_text())) > 5:
             found.append(pytest.param(file, slice(5, 30), id=f"{name} from 5", marks=pytest.mark.long))
     return found
