@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Any, cast
 
 import anyio.to_thread
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from assetflow.api import v1, v2
@@ -30,6 +30,30 @@ or `operate`.
 """
 
 
+def _operation_id(route: APIRoute) -> str:
+    """Return the name of a route's function, with a prefix for Airflow's operations.
+
+    Those of Airflow 2 begin with `airflow2_`. They are served at two places.
+    """
+    module = route.endpoint.__module__
+    if not module.startswith(v2.__name__):
+        return route.name
+    if v2.queued_events.AIRFLOW_2 not in route.tags:
+        return f"airflow_{route.name}"
+    return f"airflow2_{route.name}" + ("_in_v2" if route.path_format.startswith("/api/v2") else "")
+
+
+# FastAPI makes the models of a router's routes where it is included: once here, and not for each application.
+_ROUTER = APIRouter(default_response_class=Json, generate_unique_id_function=_operation_id)
+_ROUTER.include_router(v1.health.plain)
+_ROUTER.include_router(v1.health.metrics_router)
+_ROUTER.include_router(v1.events.hook_router)
+_ROUTER.include_router(v1.router)
+_ROUTER.include_router(v2.router)
+_ROUTER.include_router(v2.airflow2, prefix="/api/v1", dependencies=ONLY_KNOWN)
+_ROUTER.include_router(v2.airflow2, prefix="/api/v2")
+
+
 def create_app(backend: Backend, access: Access | None = None) -> FastAPI:
     """Create the API of an installation. The guard also protects routes that are added later, such as pages.
 
@@ -44,22 +68,14 @@ def create_app(backend: Backend, access: Access | None = None) -> FastAPI:
         openapi_url=OPENAPI,
         docs_url=None,
         redoc_url=None,
-        default_response_class=Json,
         servers=[{"url": "/", "description": "This server"}],
-        generate_unique_id_function=_operation_id,
         lifespan=_lifespan,
     )
     app.state.backend = backend
     app.state.access = access or Access()
     add_handlers(app)
     app.add_middleware(Guard, access=app.state.access)
-    app.include_router(v1.health.plain)
-    app.include_router(v1.health.metrics_router)
-    app.include_router(v1.events.hook_router)
-    app.include_router(v1.router)
-    app.include_router(v2.router)
-    app.include_router(v2.airflow2, prefix="/api/v1", dependencies=ONLY_KNOWN)
-    app.include_router(v2.airflow2, prefix="/api/v2")
+    app.router.routes.extend(_ROUTER.routes)
     _document(app)
     return app
 
@@ -68,19 +84,6 @@ def create_app(backend: Backend, access: Access | None = None) -> FastAPI:
 async def _lifespan(_app: FastAPI) -> AsyncGenerator[None]:
     anyio.to_thread.current_default_thread_limiter().total_tokens = THREADS
     yield
-
-
-def _operation_id(route: APIRoute) -> str:
-    """Return the name of a route's function, with a prefix for Airflow's operations.
-
-    Those of Airflow 2 begin with `airflow2_`. They are served at two places.
-    """
-    module = route.endpoint.__module__
-    if not module.startswith(v2.__name__):
-        return route.name
-    if v2.queued_events.AIRFLOW_2 not in route.tags:
-        return f"airflow_{route.name}"
-    return f"airflow2_{route.name}" + ("_in_v2" if route.path_format.startswith("/api/v2") else "")
 
 
 def _document(app: FastAPI) -> None:

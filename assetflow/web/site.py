@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
-from fastapi import FastAPI, Request, Response
+from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import RedirectResponse
 from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from assetflow.api.app import create_app
 from assetflow.api.connections import Strangers
 from assetflow.api.problems import MEDIA_TYPE
-from assetflow.api.requests import Backend
+from assetflow.api.requests import Backend, Json
 from assetflow.api.security import (
     ALWAYS,
     BODY_BYTES,
@@ -51,26 +51,25 @@ from assetflow.web.live import LateRuns, Live, RunStates
 from assetflow.web.login import LOGIN, LOGOUT, Sessions, ask_again, ask_for_key, typed_in, with_login
 from assetflow.web.pages import TOKEN, MarkedFiles, Pages, StaleForm, read_fields, url
 
-ROUTERS = tuple(
-    module.router
-    for module in (
-        login,
-        live,
-        troubles,
-        overview,
-        assets,
-        asset,
-        graph,
-        partitions,
-        backfills,
-        runs,
-        consumer,
-        previews,
-        docs,
-        activity,
-        search,
-    )
-)
+_ROUTER = APIRouter(default_response_class=Json, include_in_schema=False)
+for part in (
+    login,
+    live,
+    troubles,
+    overview,
+    assets,
+    asset,
+    graph,
+    partitions,
+    backfills,
+    runs,
+    consumer,
+    previews,
+    docs,
+    activity,
+    search,
+):
+    _ROUTER.include_router(part.router)
 
 
 def create_site(backend: Backend, access: Access | None = None) -> FastAPI:
@@ -93,8 +92,7 @@ def create_site(backend: Backend, access: Access | None = None) -> FastAPI:
     app.add_middleware(PageMiddleware, pages=pages)
     # Outermost, so that it also compresses the pages that show problems; it does not compress streams.
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=6)
-    for router in ROUTERS:
-        app.include_router(router, include_in_schema=False)
+    app.router.routes.extend(_ROUTER.routes)
     app.mount("/static", MarkedFiles(), name="static")
 
     return app
