@@ -49,11 +49,11 @@ test-services: JOBS ?= 4
 # What a test has to need for `make test-services` to run it; NEEDS="browser or redis" for some of them.
 ALL_NEEDS := prefect or spark or browser or postgres or rabbitmq or redis or long
 NEEDS ?= $(ALL_NEEDS)
-# Each process imports all files that it is given: these leave out those in which it would find no test.
-NEED := mark\.($(subst $() or $(),|,$(ALL_NEEDS)))
-test: ARGS ?= $$(grep -rLE --include='test_*.py' '^pytestmark = .*$(NEED)' tests; grep -rl --include='test_*.py' 'mark\.walk' tests)
+# Each process imports all files that it is given: leave out those in which it would find no test.
+MARKS := mark\.($(subst $() or $(),|,$(ALL_NEEDS)))
+test: ARGS ?= $$(grep -rLE --include='test_*.py' '^pytestmark = .*$(MARKS)' tests; grep -rl --include='test_*.py' 'mark\.walk' tests)
 # The ledger's tests have Postgres by a fixture.
-test-services: ARGS ?= $$(grep -rlE --include='test_*.py' '$(NEED)' tests) tests/ledger
+test-services: ARGS ?= $$(grep -rlE --include='test_*.py' '$(MARKS)' tests) tests/ledger
 PYTEST := $(BIN)/python -m pytest --dist loadgroup --no-loadscope-reorder --durations 20
 
 test: $(READY) ## run the tests of one process, four minutes on two cores (ARGS="tests/core -k cron" for some of them)

@@ -51,6 +51,7 @@ from assetflow.web.live import LateRuns, Live, RunStates
 from assetflow.web.login import LOGIN, LOGOUT, Sessions, ask_again, ask_for_key, typed_in, with_login
 from assetflow.web.pages import TOKEN, MarkedFiles, Pages, StaleForm, read_fields, url
 
+# Once in a process, as the routes of the API.
 _ROUTER = APIRouter(default_response_class=Json, include_in_schema=False)
 for part in (
     login,
