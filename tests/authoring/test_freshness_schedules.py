@@ -36,8 +36,7 @@ def core() -> None:
 )
 def test_a_deployment_stores_the_schedule(schedule: Eager) -> None:
     declaration = core.with_options(schedule=schedule).declaration
-    text = declaration_to_text(declaration)
-    assert declaration_from_text(text) == declaration
+    assert declaration_from_text(declaration_to_text(declaration)) == declaration
 
 
 def test_8_15_eager_says_how_long_a_run_takes_and_whether_it_catches_up() -> None:

@@ -193,8 +193,7 @@ async def test_triggers_of_a_users_own_are_left_alone(world: World) -> None:
     deployment = await deploy_flow(world, real_report, "own-triggers", triggers=own)
     await world.sync()
     await world.sync()
-    rows = world.related(deployment)
-    assert len(rows) == 2
+    assert len(world.related(deployment)) == 2
 
 
 async def test_a_shown_condition_starts_nothing(world: World) -> None:

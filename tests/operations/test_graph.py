@@ -121,8 +121,7 @@ def test_the_list_is_a_tree_of_the_boxes_of_the_picture(site: Site) -> None:
     # The way goes on from the board, and the report can be folded again; what was opened stays so.
     assert "opened=asset%3As3%3A%2F%2Flake%2Freport&amp;opened=asset%3As3%3A%2F%2Flake%2Fboard" in text
     assert 'aria-label="Fold report again"' in text
-    whole = site.get("/graph").text
-    assert [each.count(".") for each in listed(whole)] == list(range(8))
+    assert [each.count(".") for each in listed(site.get("/graph").text)] == list(range(8))
 
 
 def test_the_graph_says_what_is_out_of_date(site: Site, ledger: Ledger) -> None:

@@ -164,8 +164,7 @@ def test_what_users_say_is_shown_and_never_rendered() -> None:
     )
     text = describe_recording(recording(hostile))
     assert "\n" not in text
-    outside_code = "".join(part for part in _outside_code(text))
-    assert not any(character in outside_code for character in "<[#*")
+    assert not any(character in "<[#*" for character in "".join(_outside_code(text)))
 
 
 def _outside_code(text: str) -> list[str]:

@@ -51,8 +51,7 @@ def test_a_wrong_key_opens_nothing(locked: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [lambda text: text[:-1] + "01"[text[-1] == "0"], lambda text: "1" + text, lambda _: "..", lambda _: ""],
+    "change", [lambda text: text[:-1] + "01"[text[-1] == "0"], lambda text: "1" + text, lambda _: "..", lambda _: ""]
 )
 def test_a_cookie_that_was_changed_opens_nothing(locked: Site, change) -> None:
     log_in(locked)

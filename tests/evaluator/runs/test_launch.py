@@ -80,11 +80,7 @@ BUSY: list[Exception] = [PrefectUnreachable("busy")]
         (BUSY * (FAILURES_NOT_LOGGED + 2), "", "waits for its run: busy"),
         ([ValueError("a bug")] * 9, "", "waits for its run: a bug"),
         # An answer of Prefect restarts the count of unsent attempts.
-        (
-            [*LOCAL * (ATTEMPTS_TO_SEND - 1), *BUSY, *LOCAL * (ATTEMPTS_TO_SEND - 1)],
-            "",
-            "run: surrogates",
-        ),
+        ([*LOCAL * (ATTEMPTS_TO_SEND - 1), *BUSY, *LOCAL * (ATTEMPTS_TO_SEND - 1)], "", "run: surrogates"),
         (LOCAL * 100, "surrogates not allowed", "surrogates not allowed"),
     ],
 )
