@@ -75,6 +75,10 @@ def stop_on_signals() -> None:
         # Under `nohup` the end of the terminal is ignored, and stays so.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, interrupt)
+        elif number == signal.SIGINT:
+            # A shell lets a job in the background ignore Ctrl-C. So does this process, but not those that it starts:
+            # Prefect's worker stops itself with SIGINT.
+            signal.signal(number, lambda _number, _frame: None)
 
 
 def _deployed(environment: StackEnvironment) -> tuple[Sequence[str], AbstractSet[str]]:

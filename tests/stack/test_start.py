@@ -139,6 +139,16 @@ def test_a_closed_terminal_leaves_nothing_behind(project: Path, stopping: signal
     assert not is_alive(child)
 
 
+def test_what_a_stack_in_the_background_starts_can_be_interrupted() -> None:
+    """A shell lets a job in the background ignore SIGINT, with which Prefect's worker stops itself."""
+    stack = "import subprocess, sys; from assetflow.cli.stacks import stop_on_signals; stop_on_signals(); "
+    stack += "subprocess.run([sys.executable, '-c', sys.argv[1]])"
+    interrupted = "import os, signal; os.kill(os.getpid(), signal.SIGINT)"
+    shell = ["/bin/sh", "-c", '"$@" & wait', "sh", sys.executable, "-c", stack, interrupted]
+    done = subprocess.run(shell, capture_output=True, text=True, check=True)
+    assert "KeyboardInterrupt" in done.stderr
+
+
 def test_the_stacks_spark_server_is_stopped_without_another_process(project: Path) -> None:
     stack = Stack(environment(project), lambda _: None)
     file = stack.environment.spark_server_file
