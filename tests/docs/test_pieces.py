@@ -164,8 +164,7 @@ def test_a_board_that_has_to_be_fresh(h: Harness, piece: Piece) -> None:
     h.settle(execute=False)
     assert h.advance(timedelta(minutes=50)).freshness(page.board) == "warn"
     assert h.advance(timedelta(hours=2)).freshness(page.board) == "fail"
-    alert = piece("docs/alerts.md").alert_on(uuid4())
-    assert alert.trigger.expect == {"assetflow.freshness.fail"}
+    assert piece("docs/alerts.md").alert_on(uuid4()).trigger.expect == {"assetflow.freshness.fail"}
 
 
 @pytest.mark.prefect
@@ -265,8 +264,7 @@ def test_a_month_close(piece: Piece) -> None:
 
 def test_small_files_in_batches(piece: Piece) -> None:
     page = piece("docs/cookbook.md", 8)
-    few = [*([page.drops] * 3), {"advance": 300}]
-    assert [number for _, number in runs(page.load_batch, few)] == [3]
+    assert [number for _, number in runs(page.load_batch, [*([page.drops] * 3), {"advance": 300}])] == [3]
 
 
 def named() -> set[tuple[str, int]]:

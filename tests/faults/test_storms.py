@@ -33,8 +33,7 @@ def test_five_hundred_updates_in_a_storm(world: World, judged: Judged, seed: int
     world.employ()
     chaos.storm(world, seed, chaos.shuffled(seed, 16), seconds=1500)
     world.settle()
-    verdict = judged(world)
-    assert verdict.accepted >= 400
+    assert judged(world).accepted >= 400
 
 
 @pytest.mark.failure(

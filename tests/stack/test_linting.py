@@ -143,8 +143,7 @@ def test_nothing_is_found_in_this_repository(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.chdir(ROOT)
     assert lint_files([ROOT / "flows"], LintConfig()) == []
     # Tests update the assets, and several flows stand for one that is changed.
-    config = LintConfig(ignore=("AF004", "AF008", "AF012"))
-    assert lint_files([ROOT / "tests" / "examples"], config) == []
+    assert lint_files([ROOT / "tests" / "examples"], LintConfig(ignore=("AF004", "AF008", "AF012"))) == []
 
 
 READS = """\

@@ -56,5 +56,4 @@ async def test_rule_10_3_killed_between_all_steps(
         await until_async(lambda: not ledger.reader.watchers.notes(f"amqp://127.0.0.1:5672 {name}"))
     assert works.returncode == 0
     assert len(updates(ledger)) == 50
-    left = await rabbit.declare_queue(name, passive=True)
-    assert left.declaration_result.message_count == 0
+    assert (await rabbit.declare_queue(name, passive=True)).declaration_result.message_count == 0

@@ -133,8 +133,7 @@ def test_create_event_records_and_shows_what_became_of_it(make_site: MakeSite, l
     assert (event.uri, event.extra, event.partition_key, event.origin.kind) == (ORDERS.uri, {"rows": 3}, None, "api")
     assert answer.headers["location"] == f"/events/{event.id}"
     assert woken == ["woken"]
-    page = site.page(f"/events/{event.id}")
-    assert page.rows[1].startswith("consumed audit/all Consumed, run not started")
+    assert site.page(f"/events/{event.id}").rows[1].startswith("consumed audit/all Consumed, run not started")
 
 
 @pytest.mark.parametrize(
