@@ -185,6 +185,7 @@ class Demo:
             [sys.executable, "-m", *module],
             env=self.environment.processes_env,
             cwd=self.environment.project,
+            start_new_session=True,
             capture_output=True,
             text=True,
             check=False,

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from assetflow.errors import PortInUse, PrefectUnreachable, StackFailed
+from assetflow.stack.demo import Demo
 from assetflow.stack.environment import StackEnvironment, choose_port
 from assetflow.stack.stack import Stack
 from tests.environment.waiting import until
@@ -140,13 +141,18 @@ def test_a_closed_terminal_leaves_nothing_behind(project: Path, stopping: signal
 
 
 def test_what_a_stack_in_the_background_starts_can_be_interrupted() -> None:
-    """A shell lets a job ignore SIGINT. The stack does, but not what it starts: Prefect's worker stops itself with it."""
+    """A shell lets a job ignore SIGINT. The stack goes on; but Prefect's worker stops itself with SIGINT."""
     stack = "import subprocess, sys; from assetflow.cli.stacks import stop_on_signals; stop_on_signals(); "
     stack += "print(subprocess.run([sys.executable, '-c', sys.argv[1]]).returncode)"
     interrupted = "import os, signal; [os.kill(each, signal.SIGINT) for each in (os.getppid(), os.getpid())]"
     shell = ["/bin/sh", "-c", '"$@" & wait', "sh", sys.executable, "-c", stack, interrupted]
     done = subprocess.run(shell, capture_output=True, text=True, check=True)
     assert done.stdout == f"{-signal.SIGINT}\n"
+
+
+def test_a_signal_to_the_demo_does_not_end_what_counts_for_it(project: Path) -> None:
+    (project / "counts.py").write_text("import os\nprint(os.getsid(0) == os.getpid())\n")
+    assert Demo(environment(project), lambda _: None)._run_module("counts") == "True\n"
 
 
 def test_the_stacks_spark_server_is_stopped_without_another_process(project: Path) -> None:
